@@ -1,0 +1,46 @@
+# One place for every command. `make help` lists them.
+.DEFAULT_GOAL := help
+.PHONY: help setup lint format test test-unit test-api test-cluster test-real coverage generate bench demo
+
+UV_VERSION := 0.13.9
+BOOT := .boot
+UV := $(BOOT)/bin/uv
+PY := .venv/bin/python
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(UV):
+	python3 -m venv $(BOOT)
+	$(BOOT)/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+
+setup: $(UV) ## create .venv with the workspace and the tools, as locked
+	$(UV) sync --frozen --quiet
+
+lint: setup ## ruff, mypy --strict, import contracts, tidy
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports --no-logo
+	$(PY) -m pytest -q tests/tidy
+
+format: setup ## format and fix what a machine can fix
+	.venv/bin/ruff format .
+	.venv/bin/ruff check --fix .
+
+test-unit: setup ## microseconds to seconds, no cluster
+	$(PY) -m pytest -q tests/unit tests/golden
+
+test-api: setup ## against a real API server
+	$(PY) -m pytest -q tests/api
+
+test-cluster: setup ## against the whole cluster
+	$(PY) -m pytest -q tests/cluster
+
+coverage: setup ## branch coverage of the pure parts: 100 % or fail
+	$(PY) hack/coverage.py
+
+generate: setup ## CRDs and generated docs
+	$(PY) hack/generate.py
+
+test: lint test-unit test-api test-cluster ## everything that CI runs

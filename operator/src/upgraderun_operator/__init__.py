@@ -1,0 +1,1 @@
+"""The operator. Start reading at `reconcile`; the map of the parts is `docs/architecture.md`."""

@@ -1,0 +1,1 @@
+"""The only I/O and the only nondeterminism. Imported by main only."""

@@ -1,0 +1,1 @@
+"""The endpoints that runners and publishers call."""

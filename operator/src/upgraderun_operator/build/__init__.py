@@ -1,0 +1,1 @@
+"""Pods, claims, leases and texts as data. Pure."""

@@ -1,0 +1,1 @@
+"""Ordered chains of named predicates. Pure and total."""

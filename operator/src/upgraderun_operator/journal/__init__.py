@@ -1,0 +1,1 @@
+"""The journal in status: entries, fold, codec, compaction. Pure."""

@@ -1,0 +1,1 @@
+"""The kinds as pydantic models: the CRDs are generated from here."""

@@ -1,0 +1,1 @@
+"""Readers: what the cluster, approvals and leases show now."""

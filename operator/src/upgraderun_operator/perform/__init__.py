@@ -1,0 +1,1 @@
+"""One external effect per function."""

@@ -1,0 +1,1 @@
+"""What operator, runner and publisher share. Pure: standard library only, no I/O."""

@@ -1,0 +1,1 @@
+"""How runner and publisher talk to the operator."""

@@ -1,0 +1,1 @@
+"""What is special about Python (and later Go and npm)."""

@@ -1,0 +1,1 @@
+"""The forge's API and the publication."""

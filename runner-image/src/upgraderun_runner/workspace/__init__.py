@@ -1,0 +1,1 @@
+"""git, work tree, snapshots, promotions, proposals."""
