@@ -1,0 +1,1 @@
+"""Code that several test folders share: fixture servers, scenarios, corpus, helpers."""
