@@ -1,0 +1,304 @@
+"""The closed list of entry kinds: who may write which id in which state with which keys.
+
+`docs/journal.md` is the same table for people, generated from here. Operator and API check each
+draft against it before it enters the journal; a reader may rely on required keys being there.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from upgraderun_protocol.entries import Draft, EntryError, EntryState
+
+INTENT, DONE, FAILED, INTERRUPTED, CONFLICT = EntryState
+
+
+class Writer(StrEnum):
+    """Who may append a kind. The API appends on behalf of a pod what only it may word."""
+
+    OPERATOR = "operator"
+    API = "api"
+    RUNNER = "runner"
+    PUBLISHER = "publisher"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Keys of one state of a kind: `required` and `optional` data keys, artifact roles."""
+
+    required: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
+    artifacts: frozenset[str] = frozenset()
+    optional_artifacts: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class KindRow:
+    """One kind: the pattern of its ids, its writers, the shape of each state, its meaning."""
+
+    kind: str
+    id_pattern: str
+    writers: frozenset[Writer]
+    shapes: MappingProxyType[EntryState, Shape]
+    meaning: str
+
+
+def _keys(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _shape(required: str = "", optional: str = "", artifacts: str = "", more: str = "") -> Shape:
+    return Shape(_keys(required), _keys(optional), _keys(artifacts), _keys(more))
+
+
+def _row(kind: str, pattern: str, writers: str, meaning: str, **shapes: Shape) -> KindRow:
+    return KindRow(
+        kind,
+        pattern,
+        frozenset(Writer(name) for name in writers.split()),
+        MappingProxyType({EntryState(state): shape for state, shape in shapes.items()}),
+        meaning,
+    )
+
+
+_N: Final = "[1-9][0-9]*"
+_STEP: Final = "s(?:0|[1-9][0-9]*)"
+_ENDED: Final = _shape("reason", "message host")
+_CONFLICT: Final = _shape("conflict expected observed", "", "", "evidence")
+
+
+def _prelude(kind: str, meaning: str, intent: Shape, done: Shape) -> KindRow:
+    """Build the row of a phase before the loop: `<kind>/<k>`, repeated under a new k."""
+    return _row(
+        kind,
+        rf"{kind}/{_N}",
+        "runner",
+        meaning,
+        intent=intent,
+        done=done,
+        failed=_shape("outcome message", "", "", "detail"),
+        interrupted=_ENDED,
+        conflict=_CONFLICT,
+    )
+
+
+_ROWS: Final = (
+    _row(
+        "admit",
+        "admit",
+        "operator",
+        "the policy is frozen, the repository allowed, the destination checked",
+        done=_shape(
+            "policy policyHash configHash repository branch",
+            "baseCommit host generation",
+            "policy",
+            "earlier",
+        ),
+    ),
+    _row(
+        "attempt",
+        rf"a{_N}",
+        "operator",
+        "one runner pod",
+        intent=_shape("pod", "image", "bundle"),
+        done=_shape("podUID"),
+        conflict=_CONFLICT,
+    ),
+    _row(
+        "delivery",
+        rf"d{_N}",
+        "operator",
+        "one publisher pod",
+        intent=_shape("pod", "image", "bundle"),
+        done=_shape("podUID"),
+        conflict=_CONFLICT,
+    ),
+    _row(
+        "incarnation",
+        rf"[ad]{_N}/i{_N}",
+        "api",
+        "one process of that pod took the run Lease under this epoch",
+        done=_shape("podUID nonce protocol", "version"),
+    ),
+    _row(
+        "end",
+        rf"[ad]{_N}/end",
+        "operator api runner publisher",
+        "the pod speaks no more: by verdict, by yielding, or judged lost",
+        done=_shape(
+            "cause", "podUID exitCode reason message outcome loss verdictId", "", "verdict report"
+        ),
+    ),
+    _row(
+        "base",
+        "base",
+        "api",
+        "the commit and tree the run starts from, fixed",
+        done=_shape("commit tree"),
+    ),
+    _prelude(
+        "workspace",
+        "clone and detached checkout in ws-<generation>",
+        _shape("generation nonce"),
+        _shape("commit tree branch"),
+    ),
+    _prelude(
+        "profile",
+        "snapshot, ecosystem, refusals; done is the context: resumable from here",
+        _shape(),
+        _shape("configHash ecosystem", "python image isolation", "context"),
+    ),
+    _prelude(
+        "acquire",
+        "base dependencies and build kit are in the cache",
+        _shape(),
+        _shape("cache", "generation", "manifest"),
+    ),
+    _prelude(
+        "baseline",
+        "all checks of the untouched tree",
+        _shape("tree"),
+        _shape("tree configHash", "tests flaky note", "record"),
+    ),
+    _prelude(
+        "candidates",
+        "every newer version with all reasons",
+        _shape("planTime"),
+        _shape("total eligible", "name from to", "list"),
+    ),
+    _row(
+        "decision",
+        rf"{_STEP}/decision",
+        "runner",
+        "what the agent decided, verbatim",
+        done=_shape("tool", "", "decision"),
+    ),
+    _row(
+        "step",
+        _STEP,
+        "runner",
+        "one tool call of the loop",
+        intent=_shape("tool", "path before after tree name from to"),
+        done=_shape(
+            "tool",
+            "changed recovered tree clean conclusive introduced proposal name from to",
+            "observation",
+            "record",
+        ),
+        failed=_shape("tool reason", "message", "", "observation"),
+        interrupted=_shape("tool reason", "message", "", "observation"),
+        conflict=_CONFLICT,
+    ),
+    _row(
+        "commands",
+        rf"sb/[a-z0-9]+(?:/{_N})?(?:/{_N})?",
+        "runner",
+        "the planned command list of a step, settled by the step's outcome",
+        intent=_shape("step count", "", "commands"),
+    ),
+    _row(
+        "promotion",
+        rf"{_STEP}/promotion",
+        "runner",
+        "the gated pair moves from staging into the work tree",
+        intent=_shape("promotes name from to", "", "plan", "manifest lock"),
+        done=_shape("", "recovered"),
+        interrupted=_ENDED,
+        conflict=_CONFLICT,
+    ),
+    _row(
+        "proposal",
+        rf"proposal/{_STEP}",
+        "runner",
+        "the one commit",
+        intent=_shape("proposal commit tree ref", "", "recipe"),
+        done=_shape(
+            "digest commit tree name from to files added removed",
+            "recovered sources",
+            "record report",
+        ),
+        conflict=_CONFLICT,
+    ),
+    _row(
+        "request",
+        rf"req/{_N}",
+        "operator",
+        "what people are asked, and their answer",
+        intent=_shape("ask digest nonce expiresAt", "", "presentation"),
+        done=_shape("decision", "by approval at message"),
+    ),
+    _row(
+        "push",
+        rf"push/{_N}",
+        "operator publisher",
+        "our branch on the remote, create-only",
+        intent=_shape("branch commit proposal", "grant"),
+        done=_shape("commit", "found at"),
+        failed=_shape("reason", "message status"),
+        interrupted=_ENDED,
+        conflict=_CONFLICT,
+    ),
+    _row(
+        "pullRequest",
+        rf"pr/{_N}",
+        "publisher",
+        "the one pull request",
+        intent=_shape("branch commit"),
+        done=_shape("number state commit url", "found warnings"),
+        failed=_shape("reason", "message status"),
+        interrupted=_ENDED,
+        conflict=_CONFLICT,
+    ),
+    _row(
+        "outcome",
+        "outcome",
+        "operator api",
+        "how the run ended; written once",
+        done=_shape(
+            "outcome",
+            "message cause conflict expected observed detail verdictId podUID exitCode",
+            "",
+            "verdict report evidence",
+        ),
+    ),
+    _row("finalized", "finalized", "operator", "nothing of the run is left to do", done=_shape()),
+)
+
+KINDS: Final = MappingProxyType({row.kind: row for row in _ROWS})
+"""Every kind by name."""
+
+
+def check_draft(draft: Draft, writer: Writer) -> None:
+    """Refuse a draft that its kind doesn't allow this writer. Raises EntryError, which says why."""
+    row = KINDS.get(draft.kind)
+    where = f"entry {draft.id!r}"
+    if row is None:
+        raise EntryError(f"{where}: kind {draft.kind!r} is unknown to this version")
+    if writer not in row.writers:
+        raise EntryError(f"{where}: kind {draft.kind!r} isn't written by the {writer}")
+    if not re.fullmatch(row.id_pattern, draft.id):
+        raise EntryError(f"{where}: ids of kind {draft.kind!r} match {row.id_pattern}")
+    shape = row.shapes.get(draft.state)
+    if shape is None:
+        raise EntryError(f"{where}: kind {draft.kind!r} has no state {draft.state.value!r}")
+    _check_keys(where, "data", draft.data.keys(), shape.required, shape.optional)
+    _check_keys(
+        where, "artifacts", draft.artifacts.keys(), shape.artifacts, shape.optional_artifacts
+    )
+
+
+def _check_keys(
+    where: str,
+    part: str,
+    found: Iterable[str],
+    required: frozenset[str],
+    optional: frozenset[str],
+) -> None:
+    keys = frozenset(found)
+    if missing := required - keys:
+        raise EntryError(f"{where}: {part} lacks {', '.join(sorted(missing))}")
+    if unknown := keys - required - optional:
+        raise EntryError(f"{where}: {part} has unknown {', '.join(sorted(unknown))[:64]}")
