@@ -21,7 +21,7 @@ HEADER_EPOCH: Final = "UpgradeRun-Epoch"
 HEADER_REQUEST: Final = "UpgradeRun-Request"
 HEADER_TRY: Final = "UpgradeRun-Try"
 HEADER_SHA256: Final = "UpgradeRun-SHA256"
-TOKEN_AUDIENCE: Final = "upgraderun-operator"
+TOKEN_AUDIENCE: Final = "upgraderun-operator"  # noqa: S105 - an audience is no secret
 
 
 class ErrorCode(StrEnum):

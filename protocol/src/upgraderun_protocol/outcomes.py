@@ -302,9 +302,37 @@ class ConflictKind(StrEnum):
 
 CONFLICT_OUTCOMES: Final = MappingProxyType(
     {
-        **dict.fromkeys((ConflictKind.WORKSPACE_LOST, ConflictKind.WORKSPACE_FOREIGN, ConflictKind.STAGING_LOST, ConflictKind.PROMOTION_CONTRADICTED, ConflictKind.FILE_CONTRADICTED, ConflictKind.PROPOSAL_REF_MOVED, ConflictKind.RECIPE_MISMATCH), "workspace_conflict"),
-        **dict.fromkeys((ConflictKind.FOREIGN_POD, ConflictKind.FOREIGN_CLAIM, ConflictKind.FOREIGN_LEASE, ConflictKind.JOURNAL_BROKEN, ConflictKind.FENCED_WITHOUT_SUCCESSOR), "cluster_conflict"),
-        **dict.fromkeys((ConflictKind.FOREIGN_BRANCH, ConflictKind.HEAD_MOVED, ConflictKind.FOREIGN_PULL_REQUEST, ConflictKind.DUPLICATE_PULL_REQUEST), "publication_conflict"),
+        **dict.fromkeys(
+            (
+                ConflictKind.WORKSPACE_LOST,
+                ConflictKind.WORKSPACE_FOREIGN,
+                ConflictKind.STAGING_LOST,
+                ConflictKind.PROMOTION_CONTRADICTED,
+                ConflictKind.FILE_CONTRADICTED,
+                ConflictKind.PROPOSAL_REF_MOVED,
+                ConflictKind.RECIPE_MISMATCH,
+            ),
+            "workspace_conflict",
+        ),
+        **dict.fromkeys(
+            (
+                ConflictKind.FOREIGN_POD,
+                ConflictKind.FOREIGN_CLAIM,
+                ConflictKind.FOREIGN_LEASE,
+                ConflictKind.JOURNAL_BROKEN,
+                ConflictKind.FENCED_WITHOUT_SUCCESSOR,
+            ),
+            "cluster_conflict",
+        ),
+        **dict.fromkeys(
+            (
+                ConflictKind.FOREIGN_BRANCH,
+                ConflictKind.HEAD_MOVED,
+                ConflictKind.FOREIGN_PULL_REQUEST,
+                ConflictKind.DUPLICATE_PULL_REQUEST,
+            ),
+            "publication_conflict",
+        ),
     }
 )
 """Which outcome a conflict ends in."""
