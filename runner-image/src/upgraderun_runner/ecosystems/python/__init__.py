@@ -1,0 +1,1 @@
+"""Python with uv: `pyproject.toml` and `uv.lock`."""
