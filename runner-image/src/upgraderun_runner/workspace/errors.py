@@ -1,0 +1,96 @@
+"""Errors of the workspace; the class says how each is handled (style.md §3).
+
+    WorkspaceError
+    |- GitFailed         git said no: a bug or a broken repository; carries argv word and redacted text
+    |- RemoteFailed      the git host didn't answer, or not as hoped: unknown, never a verdict
+    |- TreeRefused       the tree breaks a rule of upgrade-run.md §6: outcome `unsupported`, all listed
+    |- PathRefused       one path breaks a rule of §6 or §9.4: an observation for the agent
+    |- BaseMissing       branch or commit isn't there (answered by the host): definite
+    |- WorkspaceBusy     another process holds the workspace lock
+    |- StorageUnavailable  the volume lacks working locks or atomic rename
+    `- WorkspaceContradicts  the files contradict the journal: outcome `workspace_conflict`
+
+Callers: everything that imports `workspace`. Nothing here is raised for an unreadable world but
+`RemoteFailed`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+RemoteFailure = Literal["unreachable", "denied", "not_found", "unknown"]
+"""What git's text suggests, for messages only; no decision may rest on it."""
+
+
+class WorkspaceError(Exception):
+    """Parent of all errors of the workspace."""
+
+
+class GitFailed(WorkspaceError):
+    """A git command ended with an unexpected status."""
+
+    def __init__(self, command: str, exit_code: int, text: str) -> None:
+        super().__init__(f"git {command} ended with {exit_code}: {text}")
+        self.command = command
+        self.exit_code = exit_code
+        self.text = text
+
+
+class RemoteFailed(WorkspaceError):
+    """The git host couldn't be read or written. `kind` is a hint for people."""
+
+    def __init__(self, command: str, kind: RemoteFailure, text: str) -> None:
+        super().__init__(f"git {command}: remote {kind}: {text}")
+        self.command = command
+        self.kind: RemoteFailure = kind
+        self.text = text
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken rule: a code of a closed list, the path it concerns, a short explanation."""
+
+    code: str
+    path: str
+    detail: str
+
+
+class TreeRefused(WorkspaceError):
+    """A tree breaks rules of upgrade-run.md §6; `violations` lists them (at most 50)."""
+
+    def __init__(self, violations: tuple[Violation, ...]) -> None:
+        super().__init__("; ".join(f"{v.code} {v.path}: {v.detail}" for v in violations[:5]))
+        self.violations = violations
+
+
+class PathRefused(WorkspaceError):
+    """A path that a tool was asked for breaks a rule of upgrade-run.md §6 or §9.4."""
+
+    def __init__(self, violation: Violation) -> None:
+        super().__init__(f"{violation.code} {violation.path}: {violation.detail}")
+        self.violation = violation
+
+
+class BaseMissing(WorkspaceError):
+    """The host answered that the branch or the commit isn't there."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+
+class WorkspaceBusy(WorkspaceError):
+    """Another process holds the lock of this workspace (upgrade-run.md §13.1 step 2)."""
+
+
+class StorageUnavailable(WorkspaceError):
+    """The volume doesn't give working locks, atomic rename or fsync."""
+
+
+class WorkspaceContradicts(WorkspaceError):
+    """Files contradict the journal; `kind`, expected and observed are the conflict's evidence."""
+
+    def __init__(self, kind: str, expected: str, observed: str) -> None:
+        super().__init__(f"{kind}: expected {expected}, found {observed}")
+        self.kind = kind
+        self.expected = expected
+        self.observed = observed
