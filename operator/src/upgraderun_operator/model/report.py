@@ -1,0 +1,188 @@
+"""`UpgradeReport`: what people read of a run with kubectl (DESIGN §3). Written by the operator only.
+
+Its content is an artifact that the runner names, checked and redacted, plus what the pending
+request binds. Callers: `objects`, `perform` (writes it), the API conversion below.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field
+from upgraderun_protocol.canonical import digest_of
+from upgraderun_protocol.ids import Sha256
+from upgraderun_protocol.limits import (
+    MESSAGE_MAX,
+    REPORT_CHECKS_MAX,
+    REPORT_FINDINGS_MAX,
+    REPORT_NOTE_MAX,
+    REPORT_NOTES_MAX,
+    REPORT_PATCH_BYTES_MAX,
+    REPORT_TAIL_BYTES_MAX,
+)
+from upgraderun_protocol.outcomes import OUTCOMES
+from upgraderun_protocol.report import ReportRecord
+
+from upgraderun_operator.model.approval import ApprovalKind
+from upgraderun_operator.model.base import (
+    ApiModel,
+    CommitText,
+    Count,
+    Sha256Text,
+)
+from upgraderun_operator.model.run_status import Target
+
+FINDING_MAX: Final = 512
+_NOT_PRESENTED: Final = frozenset({"apiVersion", "kind", "metadata", "presentationSha256"})
+
+
+class CheckState(StrEnum):
+    """How a check ended (upgrade-run.md §7.2)."""
+
+    PASS = "Pass"  # noqa: S105 -- a verdict, not a password
+    FAIL = "Fail"
+    ERROR = "Error"
+    TIMEOUT = "Timeout"
+    ABSENT = "Absent"
+
+
+class Check(ApiModel):
+    """One check of the last validation."""
+
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+    """Name of the check."""
+
+    state: CheckState
+    """Pass, Fail, Error, Timeout or Absent."""
+
+    findings: Annotated[
+        tuple[Annotated[str, Field(max_length=FINDING_MAX)], ...],
+        Field(max_length=REPORT_FINDINGS_MAX),
+    ] = ()
+    """Keys of its findings."""
+
+    tail: Annotated[str, Field(max_length=REPORT_TAIL_BYTES_MAX)] = ""
+    """End of its output."""
+
+
+class ReportDestination(ApiModel):
+    """Where the proposal goes."""
+
+    host: Annotated[str, Field(min_length=1, max_length=253)]
+    """Host of the forge."""
+
+    repository: Annotated[str, Field(min_length=1, max_length=512)]
+    """Repository, as `owner/name`."""
+
+    base_branch: Annotated[str, Field(min_length=1, max_length=255)]
+    """Branch that the pull request is opened against."""
+
+    branch: Annotated[str, Field(min_length=1, max_length=255)]
+    """Our branch."""
+
+
+class Capability(ApiModel):
+    """What the pending request binds: an approval allows exactly this."""
+
+    type: ApprovalKind
+    """Kind of the request."""
+
+    proposal_digest: Sha256Text
+    """SHA-256 of the proposal record."""
+
+    commit: CommitText
+    """The one commit."""
+
+    tree: CommitText
+    """Its tree."""
+
+    base: CommitText
+    """Its one parent."""
+
+    destination: ReportDestination
+    """Where it goes."""
+
+    draft: bool
+    """Whether the pull request is a draft."""
+
+    labels: Annotated[tuple[Annotated[str, Field(max_length=50)], ...], Field(max_length=20)] = ()
+    """Labels of the pull request."""
+
+    reviewers: Annotated[
+        tuple[Annotated[str, Field(max_length=39)], ...], Field(max_length=15)
+    ] = ()
+    """Reviewers of the pull request."""
+
+
+class ReportContent(ApiModel):
+    """The fields of a report; `presentationSha256` is the digest of the others."""
+
+    outcome: Annotated[str, Field(min_length=1, max_length=64)]
+    """What the runner says of its end, one word of docs/reasons.md."""
+
+    message: Annotated[str, Field(max_length=MESSAGE_MAX)]
+    """The same in a sentence."""
+
+    target: Target | None = None
+    """The upgrade."""
+
+    capability: Capability | None = None
+    """What the pending request binds."""
+
+    patch: Annotated[str, Field(max_length=REPORT_PATCH_BYTES_MAX)] = ""
+    """The change as a patch, cut with a mark at 128 KiB."""
+
+    checks: Annotated[tuple[Check, ...], Field(max_length=REPORT_CHECKS_MAX)] = ()
+    """Checks of the last validation."""
+
+    notes: Annotated[
+        tuple[Annotated[str, Field(max_length=REPORT_NOTE_MAX)], ...],
+        Field(max_length=REPORT_NOTES_MAX),
+    ] = ()
+    """Refusals, violations, what else moved; one sentence each."""
+
+    counts: Annotated[dict[str, Count], Field(max_length=64)] | None = None
+    """Numbers, such as versions per reason of exclusion."""
+
+    presentation_sha256: Sha256Text | None = None
+    """Digest of the other fields; `status.pendingApproval` of the run names the same."""
+
+
+def presentation_digest(report: Mapping[str, object]) -> Sha256:
+    """Digest of what a report shows: all its fields but its metadata and the digest itself.
+
+    Takes a stored object or a content, so that anybody can compute it again from
+    `kubectl get upgradereport -o json` (upgrade-run.md §11).
+    """
+    return digest_of({key: value for key, value in report.items() if key not in _NOT_PRESENTED})
+
+
+def content_of(record: ReportRecord, capability: Capability | None) -> ReportContent:
+    """Turn a checked and redacted record into the fields of the report, digest included.
+
+    Raises pydantic's ValidationError for a state or outcome that no version ever had.
+    """
+    target = record.target
+    content = ReportContent(
+        outcome=OUTCOMES[record.outcome].reason if record.outcome in OUTCOMES else record.outcome,
+        message=record.message,
+        target=target
+        and Target(
+            name=target.name, from_version=target.from_version, to_version=target.to_version
+        ),
+        capability=capability,
+        patch=record.patch,
+        checks=tuple(
+            Check(
+                name=check.name,
+                state=CheckState(check.state.capitalize()),
+                findings=check.findings,
+                tail=check.tail,
+            )
+            for check in record.checks
+        ),
+        notes=record.notes,
+        counts=dict(record.counts) if record.counts is not None else None,
+    )
+    digest = presentation_digest(content.to_json())
+    return content.model_copy(update={"presentation_sha256": digest})
