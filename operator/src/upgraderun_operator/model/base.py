@@ -7,6 +7,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from upgraderun_protocol.urls import URL_MAX
+
 _UPPER_WORDS: Final = frozenset({"url", "uid", "ttl"})
 
 SHA256_PATTERN: Final = "^[0-9a-f]{64}$"
@@ -44,6 +46,9 @@ Name = Annotated[str, Field(min_length=1, max_length=253)]
 
 Uid = Annotated[str, Field(min_length=1, max_length=64)]
 Url = Annotated[str, Field(min_length=1, max_length=2048)]
+RepositoryText = Annotated[str, Field(min_length=1, max_length=URL_MAX)]
+"""A repository URL as a user spells it; `policy.resolve` normalises and judges it."""
+
 Sha256Text = Annotated[str, Field(max_length=64, pattern=SHA256_PATTERN)]
 CommitText = Annotated[str, Field(max_length=40, pattern=COMMIT_PATTERN)]
 Message = Annotated[str, Field(max_length=1024)]

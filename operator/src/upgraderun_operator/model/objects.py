@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, ValidationError
-from upgraderun_protocol.ids import ResourceVersion, RunUid
 
 from upgraderun_operator.model.approval import UpgradeApprovalSpec
 from upgraderun_operator.model.base import ApiModel
@@ -26,6 +25,7 @@ from upgraderun_operator.model.policy_spec import UpgradePolicySpec
 from upgraderun_operator.model.report import ReportContent
 from upgraderun_operator.model.run_spec import UpgradeRunSpec
 from upgraderun_operator.model.run_status import UpgradeRunStatus
+from upgraderun_protocol.ids import ResourceVersion, RunUid
 
 
 class NotReadableError(ValueError):

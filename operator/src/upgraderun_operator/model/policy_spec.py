@@ -12,6 +12,7 @@ from upgraderun_operator.model.base import (
     ApiModel,
     Name,
     PackageName,
+    RepositoryText,
     Sha256Text,
     Url,
     UserName,
@@ -301,7 +302,7 @@ class Recovery(ApiModel):
 class UpgradePolicySpec(ApiModel):
     """What runs of this namespace may do, and with what."""
 
-    repositories: Annotated[tuple[Url, ...], Field(min_length=1, max_length=256)]
+    repositories: Annotated[tuple[RepositoryText, ...], Field(min_length=1, max_length=256)]
     """Allowed repositories: HTTPS URLs; a last segment `*` allows all of that parent."""
 
     forge: Forge = Forge()

@@ -4,13 +4,20 @@ Its content is an artifact that the runner names, checked and redacted, plus wha
 request binds. Callers: `objects`, `perform` (writes it), the API conversion below.
 """
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Final
 
 from pydantic import Field
-from upgraderun_protocol.canonical import digest_of
-from upgraderun_protocol.ids import Sha256
+
+from upgraderun_operator.model.approval import ApprovalKind
+from upgraderun_operator.model.base import (
+    ApiModel,
+    CommitText,
+    Count,
+    Sha256Text,
+)
+from upgraderun_operator.model.run_status import Target
+from upgraderun_protocol.approvals import presentation_digest
 from upgraderun_protocol.limits import (
     MESSAGE_MAX,
     REPORT_CHECKS_MAX,
@@ -23,17 +30,7 @@ from upgraderun_protocol.limits import (
 from upgraderun_protocol.outcomes import OUTCOMES
 from upgraderun_protocol.report import ReportRecord
 
-from upgraderun_operator.model.approval import ApprovalKind
-from upgraderun_operator.model.base import (
-    ApiModel,
-    CommitText,
-    Count,
-    Sha256Text,
-)
-from upgraderun_operator.model.run_status import Target
-
 FINDING_MAX: Final = 512
-_NOT_PRESENTED: Final = frozenset({"apiVersion", "kind", "metadata", "presentationSha256"})
 
 
 class CheckState(StrEnum):
@@ -115,7 +112,7 @@ class Capability(ApiModel):
 
 
 class ReportContent(ApiModel):
-    """The fields of a report; `presentationSha256` is the digest of the others."""
+    """The fields of a report; `presentationSha256` binds target, capability, patch and checks."""
 
     outcome: Annotated[str, Field(min_length=1, max_length=64)]
     """What the runner says of its end, one word of docs/reasons.md."""
@@ -145,16 +142,7 @@ class ReportContent(ApiModel):
     """Numbers, such as versions per reason of exclusion."""
 
     presentation_sha256: Sha256Text | None = None
-    """Digest of the other fields; `status.pendingApproval` of the run names the same."""
-
-
-def presentation_digest(report: Mapping[str, object]) -> Sha256:
-    """Digest of what a report shows: all its fields but its metadata and the digest itself.
-
-    Takes a stored object or a content, so that anybody can compute it again from
-    `kubectl get upgradereport -o json` (upgrade-run.md §11).
-    """
-    return digest_of({key: value for key, value in report.items() if key not in _NOT_PRESENTED})
+    """Digest of target, capability, patch and checks; `status.pendingApproval` names the same."""
 
 
 def content_of(record: ReportRecord, capability: Capability | None) -> ReportContent:

@@ -15,7 +15,7 @@ from upgraderun_operator.model.base import (
     Name,
     PackageName,
     PackageVersion,
-    Url,
+    RepositoryText,
 )
 from upgraderun_operator.model.bounds import (
     ACTIVE_DEADLINE_SECONDS,
@@ -51,7 +51,7 @@ class Mode(StrEnum):
 class Repository(ApiModel):
     """The repository to upgrade."""
 
-    url: Url
+    url: RepositoryText
     """HTTPS URL of the repository, as one would clone it. Must be allowed by the policy."""
 
     branch: Annotated[str, Field(min_length=1, max_length=255)] | None = None

@@ -7,12 +7,6 @@ code. Callers: `journal` (stored form of entries), the status writer, `objects`.
 from typing import Annotated, Final
 
 from pydantic import Field
-from upgraderun_protocol.entries import EntryState
-from upgraderun_protocol.limits import (
-    ENTRY_DATA_KEYS_MAX,
-    ENTRY_DATA_VALUE_MAX,
-    ENTRY_ID_MAX,
-)
 
 from upgraderun_operator.model.base import (
     ApiModel,
@@ -29,6 +23,12 @@ from upgraderun_operator.model.base import (
     Url,
 )
 from upgraderun_operator.model.conditions import ConditionStatus
+from upgraderun_protocol.entries import EntryState
+from upgraderun_protocol.limits import (
+    ENTRY_DATA_KEYS_MAX,
+    ENTRY_DATA_VALUE_MAX,
+    ENTRY_ID_MAX,
+)
 
 ENTRIES_MAX: Final = 2000
 """Smallest entries that fit below the hard bound of the status, rounded down."""

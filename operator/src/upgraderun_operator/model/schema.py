@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from upgraderun_operator.model.base import ApiModel
 
-_KEPT: Final = (
+_KEPT: Final[tuple[str, ...]] = (
     "type",
     "format",
     "description",
@@ -34,7 +34,7 @@ def structural(model: type[ApiModel]) -> dict[str, Any]:
 
 def _convert(raw: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
     node = _resolve(raw, definitions)
-    schema = {key: node[key] for key in _KEPT if key in node}
+    schema: dict[str, Any] = {key: node[key] for key in _KEPT if key in node}
     if "description" in schema:
         schema["description"] = " ".join(schema["description"].split())
     schema.update({key: value for key, value in node.items() if key.startswith("x-kubernetes-")})
