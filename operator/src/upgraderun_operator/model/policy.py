@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from upgraderun_operator.model.bounds import RUN_LIMITS
 from upgraderun_operator.model.objects import UpgradePolicy
-from upgraderun_operator.model.policy_spec import SandboxType, UpgradePolicySpec
+from upgraderun_operator.model.policy_spec import UpgradePolicySpec
 from upgraderun_operator.model.run_spec import Mode, RunLimits, UpgradeRunSpec
 from upgraderun_protocol.bundle import LimitOptions
 from upgraderun_protocol.canonical import digest_of
@@ -131,7 +131,7 @@ def _matches(repository: RepositoryUrl, pattern: str) -> bool:
 def _inline_is_refused(
     _run: UpgradeRunSpec, policy: UpgradePolicy, allow_inline: bool
 ) -> PolicyRefusal | None:
-    if policy.spec.sandbox.type is not SandboxType.INLINE or allow_inline:
+    if allow_inline:
         return None
     return PolicyRefusal(
         "spec.sandbox.type",
