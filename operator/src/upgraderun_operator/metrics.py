@@ -1,0 +1,105 @@
+"""Every series that the operator exports.
+
+Labels come from closed lists, preset to 0 where a dead leader or a counter born at 1 could hide
+something (reliability.md §9).
+
+Made once in `main` and passed on; nothing registers itself globally.
+"""
+
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from upgraderun_protocol.outcomes import OUTCOMES, ConflictKind
+
+PASS_RESULTS = ("ok", "backoff", "bug")
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """The operator's series on a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        registry = self.registry
+        self.leader = Gauge(
+            "upgraderun_leader", "1 while this replica may act as leader", registry=registry
+        )
+        self.reconciles = Counter(
+            "upgraderun_reconcile", "Passes over runs by result", ["result"], registry=registry
+        )
+        self.reconcile_seconds = Histogram(
+            "upgraderun_reconcile_seconds", "Length of a pass", buckets=_SECONDS, registry=registry
+        )
+        self.queue_length = Gauge(
+            "upgraderun_queue_length", "Runs that wait for a worker or have one", registry=registry
+        )
+        self.oldest_unreconciled_seconds = Gauge(
+            "upgraderun_oldest_unreconciled_seconds",
+            "Age of the longest waiting key",
+            registry=registry,
+        )
+        self.watch_restarts = Counter(
+            "upgraderun_kopf_restarts", "Times the watcher was started again", registry=registry
+        )
+        self.runs_in_conflict = Gauge(
+            "upgraderun_runs_in_conflict",
+            "Runs whose status holds a conflict, finished ones included",
+            ["kind"],
+            registry=registry,
+        )
+        self.conflicts = Counter(
+            "upgraderun_conflicts", "Conflicts recorded", ["kind"], registry=registry
+        )
+        self.outcomes = Counter(
+            "upgraderun_outcomes", "Ends of runs recorded", ["outcome"], registry=registry
+        )
+        self.api_requests = Counter(
+            "upgraderun_api_requests", "Runner API calls", ["endpoint", "code"], registry=registry
+        )
+        self.api_fenced = Counter(
+            "upgraderun_api_fenced", "Calls of writers that are none", ["check"], registry=registry
+        )
+        self.stale_epoch_refused = Counter(
+            "upgraderun_stale_epoch_refused",
+            "Appends refused because a newer incarnation exists",
+            registry=registry,
+        )
+        self.kubernetes_writes = Counter(
+            "upgraderun_kubernetes_writes",
+            "Writes to the API server",
+            ["kind", "verb"],
+            registry=registry,
+        )
+        self.status_bytes_max = Gauge(
+            "upgraderun_status_bytes_max", "Largest journal written", registry=registry
+        )
+        self.projections_rewritten = Counter(
+            "upgraderun_projections_rewritten",
+            "Stored projections that differed from the recomputed ones",
+            registry=registry,
+        )
+        self._preset()
+
+    def _preset(self) -> None:
+        for kind in ConflictKind:
+            self.runs_in_conflict.labels(kind.value).set(0)
+            self.conflicts.labels(kind.value)
+        for outcome in OUTCOMES:
+            self.outcomes.labels(outcome)
+        for result in PASS_RESULTS:
+            self.reconciles.labels(result)
+
+    def reconciled(self, seconds: float, result: str) -> None:
+        """Count one pass."""
+        self.reconciles.labels(result).inc()
+        self.reconcile_seconds.observe(seconds)
+
+    def show_conflicts(self, counts: Mapping[str, int]) -> None:
+        """Set the gauge from a list of the cluster: every kind, those without runs to 0."""
+        for kind in ConflictKind:
+            self.runs_in_conflict.labels(kind.value).set(counts.get(kind.value, 0))
+
+    def render(self) -> bytes:
+        """Text exposition format for `/metrics`."""
+        return generate_latest(self.registry)
