@@ -7,34 +7,14 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from upgraderun_operator.engine.queue import WorkQueue
+from upgraderun_operator.keys import Key as Key
+from upgraderun_operator.keys import Wake as Wake
 from upgraderun_protocol.redact import Redactor
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One run by name. Its UID is compared by whoever reads the object: names come again."""
-
-    namespace: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Wake:
-    """When a key needs a worker again without any event.
-
-    `after_seconds` None: an event or the resync will do. `backoff`: the world didn't answer, so
-    use the key's own back-off. `gone`: the run is finished or deleted, forget the key.
-    """
-
-    after_seconds: float | None = None
-    backoff: bool = False
-    gone: bool = False
 
 
 class PassMetrics(Protocol):
