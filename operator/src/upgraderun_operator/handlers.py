@@ -11,7 +11,7 @@ from typing import Any, Final
 import kopf
 
 from upgraderun_operator.engine.supervisor import StopFlag
-from upgraderun_operator.engine.workers import Key
+from upgraderun_operator.keys import Key
 
 GROUP: Final = "upgraderun.dev"
 VERSION: Final = "v1alpha1"

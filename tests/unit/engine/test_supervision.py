@@ -7,7 +7,7 @@ from support.virtual_time import VirtualClock, settle
 from upgraderun_operator.engine.queue import WorkQueue
 from upgraderun_operator.engine.resync import Resync
 from upgraderun_operator.engine.supervisor import StopFlag, Supervisor
-from upgraderun_operator.engine.workers import Key
+from upgraderun_operator.keys import Key
 
 
 class ScaledClock:

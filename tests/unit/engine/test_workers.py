@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 
 from support.virtual_time import VirtualClock, settle
 from upgraderun_operator.engine.queue import WorkQueue
-from upgraderun_operator.engine.workers import Key, Wake, Workers
+from upgraderun_operator.engine.workers import Workers
+from upgraderun_operator.keys import Key, Wake
 from upgraderun_protocol.redact import Redactor
 
 RUN = Key("team-a", "demo")

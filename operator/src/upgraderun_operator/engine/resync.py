@@ -11,7 +11,7 @@ from typing import Protocol
 from upgraderun_operator import limits
 from upgraderun_operator.engine.clock import Clock
 from upgraderun_operator.engine.queue import WorkQueue
-from upgraderun_operator.engine.workers import Key
+from upgraderun_operator.keys import Key
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from upgraderun_operator.engine.queue import WorkQueue
-from upgraderun_operator.keys import Key as Key
-from upgraderun_operator.keys import Wake as Wake
+from upgraderun_operator.keys import Key, Wake
 from upgraderun_protocol.redact import Redactor
 
 log = logging.getLogger(__name__)
