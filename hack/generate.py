@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
+
 from upgraderun_operator.model.crds import definitions
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -179,7 +179,7 @@ def _start(directory: Path, options: Options) -> ApiServer:
         _wait_ready(directory, Client(url, authority.crt, admin))
     if options.controllers:
         argv = controller_manager_argv(
-            binaries.path_of("kube-controller-manager"), pki, configs[0], manager_port, None
+            binaries.path_of("kube-controller-manager"), pki, configs[0], manager_port
         )
         _launch("kube-controller-manager", argv, directory, options)
         _wait_controllers(directory, Client(urls[0], authority.crt, admin))
@@ -222,9 +222,7 @@ def _explain(directory: Path) -> None:
     if ended and "address already in use" in tail:
         raise _PortTakenError(f"{name}: its port was taken by another process; try again")
     what = "ended" if ended else f"isn't ready after {READY_SECONDS:.0f} s"
-    raise ClusterError(
-        f"{name} {what}; whole log: {processes.log_path(directory, name)}\n{tail}"
-    )
+    raise ClusterError(f"{name} {what}; whole log: {processes.log_path(directory, name)}\n{tail}")
 
 
 def remove_instance(directory: Path) -> None:

@@ -108,9 +108,7 @@ def _build(names: Sequence[str]) -> None:
     argv += ["-ldflags", recipe.ldflags, "-o", f"{staging}/"]
     began = time.monotonic()
     say(f"building {', '.join(names)} (module {recipe.module})")
-    _run_go(
-        [*argv, *(recipe.packages[name] for name in names)], HACK / "go" / recipe.module, began
-    )
+    _run_go([*argv, *(recipe.packages[name] for name in names)], HACK / "go" / recipe.module, began)
     for name in names:
         built = staging / _built_name(recipe, name)
         built.rename(recipe.folder / name)

@@ -69,10 +69,10 @@ def ensure_key_pair(folder: Path, name: str) -> Path:
 
 def _openssl(*arguments: str) -> None:
     try:
-        done = subprocess.run(
-            ["openssl", *arguments], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(["openssl", *arguments], capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise ClusterError("openssl isn't installed; install it (apt-get install openssl)") from None
+        raise ClusterError(
+            "openssl isn't installed; install it (apt-get install openssl)"
+        ) from None
     if done.returncode:
         raise ClusterError(f"openssl {arguments[0]} failed: {done.stderr.strip()}")

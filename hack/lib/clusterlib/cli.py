@@ -6,10 +6,10 @@ one message and exit status 1.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from clusterlib import binaries, instances
+from clusterlib import binaries, containerd, instances, kind, layout, local, provisioner
 from clusterlib.errors import ClusterError
 
 DEFAULT_NAME = "default"
@@ -19,40 +19,69 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; give back the exit status."""
     options = _parser().parse_args(arguments)
     try:
-        return int(options.run(options) or 0)
+        options.run(options)
     except ClusterError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="hack/cluster", description="a Kubernetes to work with")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    up = commands.add_parser("up", help="start, or repair, a cluster")
-    up.add_argument("--api-only", action="store_true", help="only etcd and the API server, no root")
-    _where(up)
-    up.add_argument("--replicas", type=int, default=1, help="API servers (API mode)")
-    up.add_argument("--controllers", action="store_true", help="with controllers (API mode)")
-    up.add_argument("--no-fsync", action="store_true", help="faster, not durable (API mode)")
+    up = _command(commands, "up", _up, "start, grow or repair a cluster")
+    up.add_argument("--nodes", type=int, help="1 or 2; default: as it is, else 1")
     up.add_argument("--no-mutating-policies", action="store_true", help="that feature gate off")
-    up.add_argument("--print", action="store_true", help="print the kubeconfig's path")
-    up.set_defaults(run=_up)
-    down = commands.add_parser("down", help="stop a cluster and remove all of it")
-    down.add_argument("--api-only", action="store_true")
-    _where(down)
-    down.set_defaults(run=_down)
-    build = commands.add_parser("binaries", help="build the programs, print their paths")
-    build.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(binaries.ALL)}")
-    build.set_defaults(run=_binaries)
+    up.add_argument("--print", action="store_true", help="print the kubeconfig's path alone")
+    mode = _api_mode(up)
+    mode.add_argument("--replicas", type=int, default=1, help="API servers")
+    mode.add_argument("--controllers", action="store_true", help="with kube-controller-manager")
+    mode.add_argument("--no-fsync", action="store_true", help="faster, loses data on power loss")
+    _api_mode(_command(commands, "down", _down, "remove a cluster with all it made"))
+    _command(commands, "status", _status, "show what runs")
+    load = _command(commands, "load", _load, "import OCI archives on every node")
+    load.add_argument("images", nargs="+", type=Path, metavar="IMAGE", help="an OCI archive")
+    _command(commands, "kubeconfig", _kubeconfig, "print the path of the kubeconfig")
+    build = _command(commands, "binaries", _binaries, "build the programs, print their paths")
+    build.add_argument("names", nargs="*", metavar="NAME", help=", ".join(binaries.ALL))
+    _command(commands, "provision", _provision, "serve local volumes (started by `up`)")
     return parser
 
 
-def _where(parser: argparse.ArgumentParser) -> None:
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    run: Callable[[argparse.Namespace], None],
+    text: str,
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=text)
     parser.add_argument("--name", default=DEFAULT_NAME, help="several may run side by side")
-    parser.add_argument("--dir", type=Path, help="state folder (API mode)")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _api_mode(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    group = parser.add_argument_group("API mode")
+    group.add_argument("--api-only", action="store_true", help="etcd and API server, no root")
+    group.add_argument("--dir", type=Path, help="state folder")
+    return group
 
 
 def _up(options: argparse.Namespace) -> None:
+    if options.api_only:
+        config = _up_api_only(options)
+    elif kind.is_chosen():
+        kind.up(options.name, options.nodes)
+        config = kind.kubeconfig(options.name)
+    else:
+        policies = not options.no_mutating_policies
+        plan = layout.plan(options.name, options.nodes, mutating_policies=policies)
+        local.up(plan)
+        config = plan.kubeconfig
+    print(config if options.print else f"export KUBECONFIG={config}")
+
+
+def _up_api_only(options: argparse.Namespace) -> Path:
     server = instances.up(
         options.dir or instances.folder(options.name),
         replicas=options.replicas,
@@ -60,14 +89,46 @@ def _up(options: argparse.Namespace) -> None:
         fsync=not options.no_fsync,
         mutating_policies=not options.no_mutating_policies,
     )
-    if options.print:
-        print(server.kubeconfig)
-    else:
-        print(f"export KUBECONFIG={server.kubeconfig}")
+    return server.kubeconfig
 
 
 def _down(options: argparse.Namespace) -> None:
-    instances.down(options.dir or instances.folder(options.name))
+    if options.api_only:
+        instances.down(options.dir or instances.folder(options.name))
+    elif kind.is_chosen():
+        kind.down(options.name)
+    elif existing := layout.find(options.name):
+        local.down(existing)
+    else:
+        print(f"there is no cluster {options.name}", file=sys.stderr)
+
+
+def _status(options: argparse.Namespace) -> None:
+    print(kind.status(options.name) if kind.is_chosen() else local.status(_existing(options.name)))
+
+
+def _load(options: argparse.Namespace) -> None:
+    if missing := [str(path) for path in options.images if not path.is_file()]:
+        raise ClusterError(f"no such archive: {missing}; `hack/images build` makes them")
+    for archive in options.images:
+        if kind.is_chosen():
+            kind.load(options.name, archive)
+        else:
+            for node in _existing(options.name).nodes:
+                containerd.load(node, archive)
+
+
+def _kubeconfig(options: argparse.Namespace) -> None:
+    by_kind = kind.is_chosen()
+    print(kind.kubeconfig(options.name) if by_kind else _existing(options.name).kubeconfig)
+
+
+def _provision(options: argparse.Namespace) -> None:
+    def folders() -> dict[str, Path]:
+        return {node.name: node.volumes for node in _existing(options.name).nodes}
+
+    client = local.client(_existing(options.name), "local-provisioner")
+    provisioner.run(client, local.STORAGE_CLASS, folders)
 
 
 def _binaries(options: argparse.Namespace) -> None:
@@ -77,3 +138,11 @@ def _binaries(options: argparse.Namespace) -> None:
     binaries.ensure(names)
     for name in names:
         print(binaries.path_of(name))
+
+
+def _existing(name: str) -> layout.Layout:
+    found = layout.find(name)
+    if found is None:
+        known = layout.names() or "none"
+        raise ClusterError(f"there is no cluster {name} (known: {known}); `hack/cluster up` first")
+    return found

@@ -104,9 +104,7 @@ def api_server_argv(binary: Path, pki: Path, audit_log: Path, options: ServerOpt
     ]
 
 
-def controller_manager_argv(
-    binary: Path, pki: Path, kubeconfig: Path, port: int, pod_cidr: str | None
-) -> list[str]:
+def controller_manager_argv(binary: Path, pki: Path, kubeconfig: Path, port: int) -> list[str]:
     """All controllers, each with its own service account. Node loss shows after 16 s, not 50 s."""
     signer = ensure_key_pair(pki, "service-accounts")
     return [
@@ -124,7 +122,6 @@ def controller_manager_argv(
         f"--cluster-signing-cert-file={pki / 'ca.crt'}",
         f"--cluster-signing-key-file={pki / 'ca.key'}",
         "--node-monitor-grace-period=16s",
-        *([f"--cluster-cidr={pod_cidr}"] if pod_cidr else []),
     ]
 
 
