@@ -102,7 +102,7 @@ class ValidationRequest:
 
 @dataclass(frozen=True, slots=True)
 class CoverageRequest:
-    """Phase 10, when sources beyond the pair changed: did a test run the changed lines (§7.4)?"""
+    """Phase 10, when sources beyond the pair changed: which changed lines did a test run (§7.4)."""
 
     tree: str
     config_hash: str

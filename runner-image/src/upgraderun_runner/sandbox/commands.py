@@ -57,6 +57,4 @@ class CommandResult:
     @property
     def whole(self) -> bool:
         """Whether the command ended by itself and no output is missing."""
-        return not (
-            self.timed_out or self.killed or self.stdout_truncated or self.stderr_truncated
-        )
+        return not (self.timed_out or self.killed or self.stdout_truncated or self.stderr_truncated)

@@ -65,9 +65,7 @@ class PythonEcosystem:
         """
         return await acquire.acquire(commands, self._toolchain, request)
 
-    async def candidates(
-        self, commands: StepCommands, request: CandidatesRequest
-    ) -> CandidateList:
+    async def candidates(self, commands: StepCommands, request: CandidatesRequest) -> CandidateList:
         """List every newer version of every direct dependency, judged and ranked (§5)."""
         return await candidates.list_candidates(commands, self._toolchain, request)
 
