@@ -106,6 +106,9 @@ class Compacted(ApiModel):
 class Journal(ApiModel):
     """The record of everything that was intended and done."""
 
+    format: Annotated[int, Field(ge=1)] | None = None
+    """Format of the entries; a newer one than the operator knows stalls the run."""
+
     entries: Annotated[
         tuple[StoredEntry, ...],
         Field(max_length=ENTRIES_MAX, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
