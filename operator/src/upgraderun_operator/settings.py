@@ -22,7 +22,7 @@ class SettingError(ValueError):
 class Settings:
     """Everything that an installation may choose.
 
-    `watch_namespaces` empty: all. `artifacts`: folder of the artifact store. `kubeconfig` None: the
+    `watch_namespaces` empty: all. `tls_names`: names and addresses that the certificate is for. `artifacts`: folder of the artifact store. `kubeconfig` None: the
     pod's own service account. Rates are per second and per process.
     """
 
@@ -37,6 +37,7 @@ class Settings:
     metrics_port: int
     operator_url: str
     tls_secret: str
+    tls_names: tuple[str, ...]
     lease_name: str
     allow_inline: bool
     worker_count: int
@@ -67,6 +68,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         metrics_port=read.number("METRICS_PORT", 8080, 0, 65535),
         operator_url=read.text("OPERATOR_URL", f"https://{service}.{namespace}.svc:{port}"),
         tls_secret=read.text("TLS_SECRET", f"{service}-tls"),
+        tls_names=(f"{service}.{namespace}.svc", *read.names("TLS_NAMES")),
         lease_name=read.text("LEASE_NAME", "upgraderun-operator"),
         allow_inline=read.flag("ALLOW_INLINE", default=False),
         worker_count=read.number("WORKERS", limits.WORKERS, 1, 64),
