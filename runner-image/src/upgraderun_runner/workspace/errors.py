@@ -1,7 +1,8 @@
 """Errors of the workspace; the class says how each is handled (style.md §3).
 
     WorkspaceError
-    |- GitFailed         git said no: a bug or a broken repository; carries argv word and redacted text
+    |- GitFailed         git said no: a bug or a broken repository; carries argv word and text
+    |  `- OutputTooLong  it said more than allowed
     |- RemoteFailed      the git host didn't answer, or not as hoped: unknown, never a verdict
     |- TreeRefused       the tree breaks a rule of upgrade-run.md §6: outcome `unsupported`, all listed
     |- PathRefused       one path breaks a rule of §6 or §9.4: an observation for the agent
@@ -25,7 +26,7 @@ class WorkspaceError(Exception):
     """Parent of all errors of the workspace."""
 
 
-class GitFailed(WorkspaceError):
+class GitFailed(WorkspaceError):  # noqa: N818 - names how it is handled, style.md §3
     """A git command ended with an unexpected status."""
 
     def __init__(self, command: str, exit_code: int, text: str) -> None:
@@ -35,7 +36,11 @@ class GitFailed(WorkspaceError):
         self.text = text
 
 
-class RemoteFailed(WorkspaceError):
+class OutputTooLong(GitFailed):
+    """A git command said more than its caller allows."""
+
+
+class RemoteFailed(WorkspaceError):  # noqa: N818 - names how it is handled, style.md §3
     """The git host couldn't be read or written. `kind` is a hint for people."""
 
     def __init__(self, command: str, kind: RemoteFailure, text: str) -> None:
@@ -54,7 +59,7 @@ class Violation:
     detail: str
 
 
-class TreeRefused(WorkspaceError):
+class TreeRefused(WorkspaceError):  # noqa: N818 - names how it is handled, style.md §3
     """A tree breaks rules of upgrade-run.md §6; `violations` lists them (at most 50)."""
 
     def __init__(self, violations: tuple[Violation, ...]) -> None:
@@ -62,7 +67,7 @@ class TreeRefused(WorkspaceError):
         self.violations = violations
 
 
-class PathRefused(WorkspaceError):
+class PathRefused(WorkspaceError):  # noqa: N818 - names how it is handled, style.md §3
     """A path that a tool was asked for breaks a rule of upgrade-run.md §6 or §9.4."""
 
     def __init__(self, violation: Violation) -> None:
@@ -70,7 +75,7 @@ class PathRefused(WorkspaceError):
         self.violation = violation
 
 
-class BaseMissing(WorkspaceError):
+class BaseMissing(WorkspaceError):  # noqa: N818 - names how it is handled, style.md §3
     """The host answered that the branch or the commit isn't there."""
 
     def __init__(self, what: str) -> None:
@@ -78,15 +83,15 @@ class BaseMissing(WorkspaceError):
         self.what = what
 
 
-class WorkspaceBusy(WorkspaceError):
+class WorkspaceBusy(WorkspaceError):  # noqa: N818 - names how it is handled, style.md §3
     """Another process holds the lock of this workspace (upgrade-run.md §13.1 step 2)."""
 
 
-class StorageUnavailable(WorkspaceError):
+class StorageUnavailable(WorkspaceError):  # noqa: N818 - names how it is handled, style.md §3
     """The volume doesn't give working locks, atomic rename or fsync."""
 
 
-class WorkspaceContradicts(WorkspaceError):
+class WorkspaceContradicts(WorkspaceError):  # noqa: N818 - names how it is handled, style.md §3
     """Files contradict the journal; `kind`, expected and observed are the conflict's evidence."""
 
     def __init__(self, kind: str, expected: str, observed: str) -> None:

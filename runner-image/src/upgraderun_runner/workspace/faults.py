@@ -12,7 +12,8 @@ Position = Literal["before", "applied", "recorded"]
 class FaultPoint(Protocol):
     """Called as `fault("promotion_first", "applied")`; the names stand in upgrade-run.md §14."""
 
-    def __call__(self, effect: str, position: Position) -> None: ...
+    def __call__(self, effect: str, position: Position) -> None:
+        """Return, or never return."""
 
 
 def no_fault(effect: str, position: Position) -> None:

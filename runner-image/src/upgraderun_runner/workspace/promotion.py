@@ -13,15 +13,35 @@ Callers: `apply_upgrade` and `normalize_manifests` (write), the start of an inca
 The caller appends the entries; nothing here knows the journal.
 """
 
+import shutil
 from dataclasses import dataclass
-from enum import Enum
-from typing import Literal
+from enum import Enum, StrEnum
+from pathlib import Path
+from typing import Final, Literal
 
+from upgraderun_protocol.canonical import sha256_of
 from upgraderun_protocol.ids import Sha256
 from upgraderun_protocol.outcomes import ConflictKind
-
+from upgraderun_runner.workspace import limits
+from upgraderun_runner.workspace.errors import PathRefused, WorkspaceContradicts
 from upgraderun_runner.workspace.faults import FaultPoint, no_fault
+from upgraderun_runner.workspace.files import ABSENT, hash_file, read_file, replace_file
 from upgraderun_runner.workspace.layout import Layout
+
+_RETAINED_MANIFEST: Final = "after/manifest"
+_RETAINED_LOCK: Final = "after/lock"
+
+
+class Promotes(StrEnum):
+    """What a promotion carries."""
+
+    UPGRADE = "upgrade"
+    NORMALIZE = "normalize"
+
+
+def short(digest: str) -> str:
+    """Enough of a hash to compare by eye."""
+    return digest[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +50,11 @@ class PairHashes:
 
     manifest: str
     lock: str
+
+    @property
+    def short(self) -> str:
+        """Both hashes cut to what an entry's data holds; the plan artifact has them whole."""
+        return f"manifest {short(self.manifest)}, lock {short(self.lock)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +65,7 @@ class PromotionPlan:
     images are artifacts of the same hashes as `after`.
     """
 
-    promotes: Literal["upgrade", "normalize"]
+    promotes: Promotes
     manifest_path: str
     lock_path: str
     before: PairHashes
@@ -93,26 +118,64 @@ PromotionDecision = Nothing | Abort | Finish | Contradiction
 def decide_promotion(
     journal: PromotionJournal,
     plan: PromotionPlan | None,
-    observed: PairHashes,
+    observed: PairHashes | None,
     *,
     lock_copy: bool,
 ) -> PromotionDecision:
     """The rows of upgrade-run.md §13.3, in order. Pure and total.
 
-    `lock_copy` says whether a copy of M2 (staging or artifact) hashes to `after.lock`. With an
-    intent `plan` is given; without one it may be None.
+    `lock_copy` says whether a copy of M2 (staging or artifact) hashes to `after.lock`. Plan and
+    hashes may be None only where no promotion is open: there they aren't looked at.
     """
-    raise NotImplementedError
+    if journal is PromotionJournal.CLOSED:
+        return Nothing()
+    if journal is PromotionJournal.NO_INTENT:
+        return Abort(row=1, append=False)
+    assert plan is not None
+    assert observed is not None
+    if observed == plan.after:
+        return Finish(row=2, write_lock=False)
+    if observed == plan.before:
+        return Abort(row=3, append=True)
+    expected = f"before {plan.before.short} or after {plan.after.short}"
+    if observed == PairHashes(plan.after.manifest, plan.before.lock):
+        if lock_copy:
+            return Finish(row=4, write_lock=True)
+        missing = f"lock {short(plan.after.lock)} in staging or store"
+        return Contradiction(5, ConflictKind.STAGING_LOST, missing, "no copy with that hash")
+    return Contradiction(6, ConflictKind.PROMOTION_CONTRADICTED, expected, observed.short)
 
 
 def observe_pair(layout: Layout, plan: PromotionPlan) -> PairHashes:
     """Hash the pair in `work/`. A link or directory in its place counts as a third content."""
-    raise NotImplementedError
+    return PairHashes(
+        _hash_or_kind(layout.work, plan.manifest_path), _hash_or_kind(layout.work, plan.lock_path)
+    )
 
 
-def staged_lock(layout: Layout, plan: PromotionPlan) -> bytes | None:
-    """The staged M2 if it is there and hashes to `after.lock`."""
-    raise NotImplementedError
+def _hash_or_kind(root: Path, path: str) -> str:
+    try:
+        return hash_file(root, path) or ABSENT
+    except PathRefused as refused:
+        return refused.violation.code
+
+
+def retain_pair(layout: Layout, plan: PromotionPlan, manifest: bytes, lock: bytes) -> None:
+    """Keep both after-images below staging, before the intent: recovery reads the lock's."""
+    staging = layout.staging_root / plan.staging
+    staging.mkdir(parents=True, exist_ok=True)
+    replace_file(staging, _RETAINED_MANIFEST, manifest)
+    replace_file(staging, _RETAINED_LOCK, lock)
+
+
+def retained_lock(layout: Layout, plan: PromotionPlan) -> bytes | None:
+    """The retained M2 if it is there and hashes to `after.lock`."""
+    staging = layout.staging_root / plan.staging
+    try:
+        content = read_file(staging, _RETAINED_LOCK, limits.PROPOSAL_PAIR_FILE_BYTES_MAX)
+    except (PathRefused, FileNotFoundError):
+        return None
+    return content if content is not None and sha256_of(content) == plan.after.lock else None
 
 
 def write_pair(
@@ -127,21 +190,43 @@ def write_pair(
     Raises WorkspaceContradicts if the content isn't what the plan names or `work/` isn't at
     `before`. An unchanged file isn't written.
     """
-    raise NotImplementedError
+    observed = observe_pair(layout, plan)
+    if observed != plan.before:
+        kind = ConflictKind.PROMOTION_CONTRADICTED
+        raise WorkspaceContradicts(kind, plan.before.short, observed.short)
+    _require(sha256_of(manifest), plan.after.manifest)
+    fault("promotion_first", "before")
+    if plan.after.manifest != plan.before.manifest:
+        replace_file(layout.work, plan.manifest_path, manifest)
+    fault("promotion_first", "applied")
+    write_lock(layout, plan, lock, fault)
 
 
 def write_lock(
     layout: Layout, plan: PromotionPlan, lock: bytes, fault: FaultPoint = no_fault
 ) -> None:
-    """Row 4: finish M2."""
-    raise NotImplementedError
+    """Write M2: the second half, also row 4."""
+    _require(sha256_of(lock), plan.after.lock)
+    fault("promotion_second", "before")
+    if plan.after.lock != plan.before.lock:
+        replace_file(layout.work, plan.lock_path, lock)
+    fault("promotion_second", "applied")
+
+
+def _require(found: str, expected: str) -> None:
+    if found != expected:
+        raise WorkspaceContradicts(ConflictKind.STAGING_LOST, short(expected), short(found))
 
 
 def delete_staging(layout: Layout, staging: str, fault: FaultPoint = no_fault) -> None:
     """Step 6: remove a staging directory; absent is fine."""
-    raise NotImplementedError
+    fault("staging_delete", "before")
+    directory = layout.staging_root / staging
+    if directory.exists():
+        shutil.rmtree(directory)
+    fault("staging_delete", "applied")
 
 
 def image_digests(plan: PromotionPlan) -> tuple[Sha256, ...]:
     """Artifacts that must be stored before the intent is appended (step 1 of §8.6)."""
-    raise NotImplementedError
+    return tuple(Sha256(d) for d in (plan.after.manifest, plan.after.lock) if d != ABSENT)

@@ -7,28 +7,24 @@ The caller appends entries and uploads artifacts. HEAD never moves.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
+from upgraderun_protocol.canonical import sha256_of
 from upgraderun_protocol.ids import CommitId, ProposalDigest, RunUid, Sha256, TreeId
 from upgraderun_protocol.outcomes import ConflictKind
-
-from upgraderun_runner.workspace.diff import TreeDiff
+from upgraderun_protocol.records import bounded, to_bytes
+from upgraderun_protocol.slugs import uid8
+from upgraderun_runner.workspace import limits
+from upgraderun_runner.workspace.diff import FileChange, TreeDiff
+from upgraderun_runner.workspace.errors import TreeRefused, Violation, WorkspaceContradicts
 from upgraderun_runner.workspace.faults import FaultPoint, no_fault
-from upgraderun_runner.workspace.git import Git
+from upgraderun_runner.workspace.git import Bounds, Git, Identity, Stamp, resolve_ref
+from upgraderun_runner.workspace.paths import shown, write_violation
+from upgraderun_runner.workspace.recipe import Recipe, commit_id, commit_message
+from upgraderun_runner.workspace.trees import EXECUTABLE, REGULAR
 
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """Everything that determines a commit id. Artifact `recipe` of the proposal's intent."""
-
-    tree: TreeId
-    parent: CommitId
-    author_name: str
-    author_email: str
-    unix_seconds: int
-    title: str
-    body: str
-    run_uid: RunUid
-    proposal: str
+RECORD_VERSION: Final = 1
+_NOT_THERE: Final = "0" * 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +58,13 @@ class ProposalRecord:
     base_tree: TreeId
     commit: CommitId
     target: Target
-    pair: tuple[str, ...]
-    files: tuple[ProposalFile, ...]
-    evidence: Mapping[str, str]
     readiness: tuple[str, ...]
     config_hash: Sha256
-    images: Mapping[str, str]
     time: str
+    pair: tuple[str, ...] = bounded(items_max=2)
+    files: tuple[ProposalFile, ...] = bounded(items_max=limits.PROPOSAL_FILES_MAX)
+    evidence: Mapping[str, str] = bounded(items_max=32)
+    images: Mapping[str, str] = bounded(items_max=16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,44 +115,61 @@ ProposalDecision = ProposalStands | FinishFreeze | ProposalContradiction
 
 def proposal_id(run_uid: RunUid, step: int) -> str:
     """`<uid8>-s<i>`."""
-    raise NotImplementedError
+    return f"{uid8(run_uid)}-s{step}"
 
 
 def proposal_ref(proposal: str) -> str:
     """`refs/upgraderun/proposals/<proposal id>`."""
-    raise NotImplementedError
+    return f"refs/upgraderun/proposals/{proposal}"
 
 
-def commit_message(recipe: Recipe) -> str:
-    """Title, blank line, body, blank line, the two trailers, one newline."""
-    raise NotImplementedError
+def seal(record: ProposalRecord, files: tuple[Artifact, ...]) -> FrozenProposal:
+    """Digest a record and add it to the artifacts. Raises ValueError above 1 MiB."""
+    content = to_bytes(record)
+    if len(content) > limits.PROPOSAL_RECORD_BYTES_MAX:
+        raise ValueError(f"a proposal record of {len(content)} bytes is too large")
+    own = Artifact(sha256_of(content), content)
+    return FrozenProposal(record, ProposalDigest(own.sha256), (*files, own))
 
 
-def commit_id(recipe: Recipe) -> CommitId:
-    """The id that git will give, computed from the object's bytes. Pure."""
-    raise NotImplementedError
+@dataclass(frozen=True, slots=True)
+class ProposalObservation:
+    """What recovery sees of a proposal: the intent's commit id, and the world.
 
-
-def decide_proposal(
-    journal: ProposalJournal,
-    *,
-    expected: CommitId,
-    ref: CommitId | None,
-    recomputed: CommitId,
-    tree_present: bool,
-    work_tree: TreeId | None,
-    recipe_tree: TreeId,
-) -> ProposalDecision:
-    """The table of upgrade-run.md §13.4. Pure and total.
-
-    `work_tree` is the candidate tree of `work/`, asked only where the tree's objects are missing.
+    `work_tree` is the candidate tree of `work/`, asked only where the recipe's tree is missing from
+    the object store: writing it brings the objects back if it is the same tree.
     """
-    raise NotImplementedError
+
+    expected: CommitId
+    ref: CommitId | None
+    recomputed: CommitId
+    recipe_tree: TreeId
+    tree_present: bool
+    work_tree: TreeId | None
+
+
+def decide_proposal(journal: ProposalJournal, seen: ProposalObservation) -> ProposalDecision:
+    """The table of upgrade-run.md §13.4. Pure and total."""
+    mismatch = ConflictKind.RECIPE_MISMATCH
+    if journal is ProposalJournal.DONE:
+        return ProposalStands()
+    if seen.ref not in {None, seen.expected}:
+        moved = ConflictKind.PROPOSAL_REF_MOVED
+        return ProposalContradiction(moved, seen.expected, str(seen.ref))
+    if seen.recomputed != seen.expected:
+        return ProposalContradiction(mismatch, seen.expected, seen.recomputed)
+    if not seen.tree_present and seen.work_tree != seen.recipe_tree:
+        observed = f"tree {seen.work_tree or 'missing'}"
+        return ProposalContradiction(mismatch, f"tree {seen.recipe_tree}", observed)
+    return FinishFreeze()
 
 
 async def tree_is_present(git: Git, tree: TreeId) -> bool:
     """Whether a tree and all it reaches are in the object store."""
-    raise NotImplementedError
+    result = await git.run(
+        "rev-list", "--objects", "--quiet", "--missing=error", "--no-walk", "--end-of-options", tree
+    )
+    return result.exit_code == 0
 
 
 async def freeze(git: Git, recipe: Recipe, fault: FaultPoint = no_fault) -> CommitId:
@@ -164,18 +177,82 @@ async def freeze(git: Git, recipe: Recipe, fault: FaultPoint = no_fault) -> Comm
 
     Raises WorkspaceContradicts `recipe_mismatch` or `proposal_ref_moved`.
     """
-    raise NotImplementedError
+    fault("proposal_commit", "before")
+    made = await make_commit(git, recipe)
+    fault("proposal_commit", "applied")
+    ref = proposal_ref(recipe.proposal)
+    found = await resolve_ref(git, ref)
+    if found not in {None, made}:
+        raise WorkspaceContradicts(ConflictKind.PROPOSAL_REF_MOVED, made, str(found))
+    fault("proposal_ref", "before")
+    if found is None:
+        await git.check("update-ref", "--no-deref", ref, made, _NOT_THERE)
+    fault("proposal_ref", "applied")
+    return made
+
+
+async def make_commit(git: Git, recipe: Recipe) -> CommitId:
+    """Let git make the commit, and compare its id with the computed one before and after.
+
+    Raises WorkspaceContradicts `recipe_mismatch`.
+    """
+    stamp = Stamp(Identity(recipe.author_name, recipe.author_email), recipe.unix_seconds)
+    out = await git.check(
+        "commit-tree", recipe.tree, "-p", recipe.parent, "-F", "-",
+        stdin=commit_message(recipe).encode("utf-8"),
+        stamp=stamp,
+    )  # fmt: skip
+    made = out.decode("ascii").strip()
+    if made != commit_id(recipe):
+        raise WorkspaceContradicts(ConflictKind.RECIPE_MISMATCH, commit_id(recipe), made)
+    return CommitId(made)
 
 
 async def proposal_files(
-    git: Git, diff: TreeDiff
+    git: Git, diff: TreeDiff, pair: frozenset[str]
 ) -> tuple[tuple[ProposalFile, ...], tuple[Artifact, ...]]:
-    """Files and artifacts of a diff from the base. Raises TreeRefused for a deletion, a link, a
-    mode or a size that a proposal may not have.
+    """Files and artifacts of a diff from the base, `pair` with its larger bound.
+
+    Raises TreeRefused for what a proposal may not hold (`change_violations`).
     """
-    raise NotImplementedError
+    files: list[ProposalFile] = []
+    artifacts: list[Artifact] = []
+    if refused := change_violations(diff.files):
+        raise TreeRefused(refused)
+    for change in diff.files:
+        assert change.new_blob is not None
+        assert change.new_mode is not None
+        content = await git.check(
+            "cat-file", "blob", change.new_blob,
+            bounds=Bounds(stdout_max=size_max(change.path, pair)),
+        )  # fmt: skip
+        digest = sha256_of(content)
+        artifacts.append(Artifact(digest, content))
+        files.append(
+            ProposalFile(change.path, change.new_mode, change.new_blob, len(content), digest)
+        )
+    return tuple(files), tuple(artifacts)
 
 
-def seal(record: ProposalRecord, files: tuple[Artifact, ...]) -> FrozenProposal:
-    """Digest a record and add it to the artifacts."""
-    raise NotImplementedError
+def size_max(path: str, pair: frozenset[str]) -> int:
+    """How large a file of a proposal may be (security.md §4)."""
+    if path in pair:
+        return limits.PROPOSAL_PAIR_FILE_BYTES_MAX
+    return limits.PROPOSAL_FILE_BYTES_MAX
+
+
+def change_violations(changes: tuple[FileChange, ...]) -> tuple[Violation, ...]:
+    """What no proposal may do (security.md H30): delete, touch links, name odd paths, be too many."""
+    found: list[Violation] = []
+    if len(changes) > limits.PROPOSAL_FILES_MAX:
+        detail = f"{len(changes)} files, at most {limits.PROPOSAL_FILES_MAX}"
+        found.append(Violation("too_many_files", ".", detail))
+    for change in changes:
+        name = shown(change.path)
+        if refused := write_violation(change.path):
+            found.append(refused)
+        if change.new_mode is None:
+            found.append(Violation("deleted", name, "a proposal deletes nothing"))
+        elif not {change.old_mode, change.new_mode} <= {None, REGULAR, EXECUTABLE}:
+            found.append(Violation("mode", name, "only regular files change"))
+    return tuple(found[: limits.VIOLATIONS_MAX])
