@@ -61,7 +61,7 @@ class RepositoryUrl:
 def normalise(text: str) -> RepositoryUrl:
     """Read a repository URL. Raises UrlError for all that isn't plain http(s) to a named host.
 
-    Refused: user info, query, fragment, IP literals in brackets, a trailing dot, percent
+    Refused: user info, query, fragment, IP addresses, a trailing dot, percent
     escapes, `..`, other schemes, `git@host:path`, names outside ASCII (use the xn-- form).
     Plain http passes here; a policy decides whether it names such an origin.
     """
@@ -83,8 +83,8 @@ def normalise(text: str) -> RepositoryUrl:
     if parts.query or parts.fragment or "?" in text or "#" in text or "%" in text:
         raise UrlError("no query, fragment or percent escape")
     host = (parts.hostname or "").lower()
-    if not _HOST.fullmatch(host):
-        raise UrlError(f"host {host[:64]!r} is no DNS name")
+    if not _HOST.fullmatch(host) or host.rpartition(".")[2].isdigit():
+        raise UrlError(f"host {host[:64]!r} is no DNS name; addresses are not served")
     return RepositoryUrl(
         parts.scheme,
         host,
