@@ -145,7 +145,7 @@ class TestRepositories:
             "https://forge.example/team/app?x=1",
             "https://forge.example/team/app#x",
             "https://forge.example\\team\\app",
-            "https://forge.exаmple/team/app",
+            "https://forge.ex\u0430mple/team/app",
             "https://xn--frge-7qa.example/team/app",
             "https://[::1]/team/app",
             "https://127.0.0.1/team/app",
