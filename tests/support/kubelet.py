@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Self
 
-from support.kube import CORE, Json, Kube, KubeError, path_of
+from support.kubeapi import CORE, Json, Kube, KubeError, path_of
 from support.ordinary_user import RunnerEnvironment, as_ordinary_user
 from support.volumes import Volumes
 

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from support.kube import CORE, Json, Kube, path_of
+from support.kubeapi import CORE, Json, Kube, path_of
 from support.ordinary_user import owned_by_ordinary_user
 
 
