@@ -72,6 +72,15 @@ class Fold:
         """Epoch of the last entry; 0 for none."""
         return self._entries[-1].epoch if self._entries else Epoch(0)
 
+    def extended(self, entries: Iterable[Entry]) -> "Fold":
+        """A new index with these entries after the present ones; this one stays as it is."""
+        copy = Fold()
+        copy._entries = list(self._entries)
+        copy._records = dict(self._records)
+        for entry in entries:
+            copy.add(entry)
+        return copy
+
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries)
 

@@ -11,7 +11,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from upgraderun_protocol.ends import EndCause, RequestDecision
 from upgraderun_protocol.entries import Draft, EntryError, EntryState
+from upgraderun_protocol.outcomes import OUTCOMES, ConflictKind
 
 INTENT, DONE, FAILED, INTERRUPTED, CONFLICT = EntryState
 
@@ -129,7 +131,7 @@ _ROWS: Final = (
         "operator api runner publisher",
         "the pod speaks no more: by verdict, by yielding, or judged lost",
         done=_shape(
-            "cause", "podUID exitCode reason message outcome loss verdictId", "", "verdict report"
+            "cause", "podUID exitCode reason message outcome verdictId", "", "verdict report"
         ),
     ),
     _row(
@@ -271,14 +273,57 @@ KINDS: Final = MappingProxyType({row.kind: row for row in _ROWS})
 """Every kind by name."""
 
 
+def _one_of(words: Iterable[str]) -> str:
+    return "|".join(words)
+
+
+_ANY: Final = "*"
+_GIT_ID: Final = "[0-9a-f]{40}"
+_SHA256: Final = "[0-9a-f]{64}"
+_COUNT: Final = "0|[1-9][0-9]{0,8}"
+_FORMS: Final = MappingProxyType(
+    {
+        (_ANY, "commit"): _GIT_ID,
+        (_ANY, "baseCommit"): _GIT_ID,
+        (_ANY, "tree"): _GIT_ID,
+        (_ANY, "digest"): _SHA256,
+        (_ANY, "exitCode"): _COUNT,
+        (_ANY, "podUID"): ".{1,64}",
+        (_ANY, "conflict"): _one_of(ConflictKind),
+        (_ANY, "recovered"): "true|false",
+        (_ANY, "found"): "true|false",
+        (_ANY, "outcome"): _one_of(OUTCOMES),
+        ("end", "cause"): _one_of(EndCause),
+        ("request", "decision"): _one_of(RequestDecision),
+        ("proposal", "files"): _COUNT,
+        ("proposal", "added"): _COUNT,
+        ("proposal", "removed"): _COUNT,
+        ("pullRequest", "number"): "[1-9][0-9]{0,8}",
+        ("step", "clean"): "true|false",
+    }
+)
+"""Forms of data values that readers convert, by (kind, key); `*` is every kind."""
+
+
 def check_draft(draft: Draft, writer: Writer) -> None:
     """Refuse a draft that its kind doesn't allow this writer. Raises EntryError, which says why."""
+    check_shape(draft)
+    if writer not in KINDS[draft.kind].writers:
+        raise EntryError(
+            f"entry {draft.id!r}: kind {draft.kind!r} isn't written by the {writer.value}"
+        )
+
+
+def check_shape(draft: Draft) -> None:
+    """Refuse a draft that its kind doesn't know, whoever wrote it: id, state, keys, value forms.
+
+    Readers of a stored journal call it too, so a fold may rely on required keys being there and on
+    numbers, ids and words of closed lists being well-formed. Raises EntryError.
+    """
     row = KINDS.get(draft.kind)
     where = f"entry {draft.id!r}"
     if row is None:
         raise EntryError(f"{where}: kind {draft.kind!r} is unknown to this version")
-    if writer not in row.writers:
-        raise EntryError(f"{where}: kind {draft.kind!r} isn't written by the {writer}")
     if not re.fullmatch(row.id_pattern, draft.id):
         raise EntryError(f"{where}: ids of kind {draft.kind!r} match {row.id_pattern}")
     shape = row.shapes.get(draft.state)
@@ -288,6 +333,10 @@ def check_draft(draft: Draft, writer: Writer) -> None:
     _check_keys(
         where, "artifacts", draft.artifacts.keys(), shape.artifacts, shape.optional_artifacts
     )
+    for key, value in draft.data.items():
+        pattern = _FORMS.get((draft.kind, key)) or _FORMS.get((_ANY, key))
+        if pattern is not None and not re.fullmatch(pattern, value):
+            raise EntryError(f"{where}: data.{key} is {value[:64]!r}, expected {pattern[:200]}")
 
 
 def _check_keys(
