@@ -6,6 +6,7 @@ UV_VERSION := 0.13.9
 BOOT := .boot
 UV := $(BOOT)/bin/uv
 PY := .venv/bin/python
+PURE := */upgraderun_protocol/*,*/upgraderun_operator/decide/*,*/upgraderun_operator/journal/*,*/upgraderun_operator/build/*
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,8 +38,9 @@ test-api: setup ## against a real API server
 test-cluster: setup ## against the whole cluster
 	$(PY) -m pytest -q tests/cluster
 
-coverage: setup ## branch coverage of the pure parts: 100 % or fail
-	$(PY) hack/coverage.py
+coverage: setup ## unit tests with branch coverage of the pure parts: 100 % or fail
+	$(PY) -m coverage run -m pytest -q tests/unit tests/golden
+	$(PY) -m coverage report --fail-under=100 --skip-covered --show-missing --include='$(PURE)'
 
 generate: setup ## CRDs and generated docs
 	$(PY) hack/generate.py
