@@ -1,7 +1,7 @@
 """The watcher's supervisor and the resync: DESIGN §6a."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from support.virtual_time import VirtualClock, settle
 from upgraderun_operator.engine.queue import WorkQueue
@@ -79,12 +79,14 @@ class Lister:
         self.chunks: list[tuple[Key, ...]] = []
         self.down = False
 
-    async def unfinished(self, chunk: int) -> AsyncIterator[tuple[Key, ...]]:
-        assert chunk == 500
+    async def unfinished(self) -> AsyncIterator[tuple[Key, ...]]:
         if self.down:
             raise ConnectionError
         for keys in self.chunks:
             yield keys
+
+    async def conflicts(self) -> Mapping[str, int]:
+        return {"foreign_branch": 1}
 
 
 async def test_resync_queues_every_run_and_drops_what_vanished() -> None:
@@ -93,14 +95,18 @@ async def test_resync_queues_every_run_and_drops_what_vanished() -> None:
     lister = Lister()
     one, two = Key("a", "one"), Key("b", "two")
     lister.chunks = [(one,), (two,)]
-    after: list[int] = []
+    after: list[tuple[Mapping[str, int], int]] = []
     leading = True
     resync = Resync(
-        lister, queue, clock, is_leader=lambda: leading, after=lambda: after.append(len(queue))
+        lister,
+        queue,
+        clock,
+        is_leader=lambda: leading,
+        show_conflicts=lambda counts: after.append((counts, len(queue))),
     )
     task = asyncio.create_task(resync.run())
     await settle()
-    assert [2] == after
+    assert [({"foreign_branch": 1}, 2)] == after
     for _ in range(2):
         key = await queue.get()
         assert key is not None
@@ -117,6 +123,29 @@ async def test_resync_queues_every_run_and_drops_what_vanished() -> None:
     leading = False
     await clock.advance(1000)
 
-    assert [2, 1] == after
+    assert [2, 1] == [length for _, length in after]
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_bell_starts_the_next_resync_at_once() -> None:
+    clock = VirtualClock()
+    queue: WorkQueue[Key] = WorkQueue(clock, backoff_first=5, backoff_max=300)
+    walks: list[float] = []
+    resync = Resync(
+        Lister(),
+        queue,
+        clock,
+        is_leader=lambda: True,
+        show_conflicts=lambda _: walks.append(clock.monotonic()),
+    )
+    task = asyncio.create_task(resync.run())
+    await clock.advance(100)
+    resync.ring()
+    await clock.advance(299)
+    assert [0, 100] == walks
+    await clock.advance(1)
+
+    assert [0, 100, 400] == walks
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

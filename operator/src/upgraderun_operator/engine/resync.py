@@ -4,8 +4,9 @@ A watch can be silent and never reports an object that vanished while it was lis
 (DESIGN §6a), so level-triggered work can't rest on it alone.
 """
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Protocol
 
 from upgraderun_operator import limits
@@ -17,15 +18,23 @@ log = logging.getLogger(__name__)
 
 
 class RunLister(Protocol):
-    """Lists unfinished runs, a chunk at a time."""
+    """Lists runs: the unfinished ones, and those in conflict."""
 
-    def unfinished(self, chunk: int) -> AsyncIterator[tuple[Key, ...]]:
+    def unfinished(self) -> AsyncIterator[tuple[Key, ...]]:
         """Yield chunks of keys. Raises OSError when the API server doesn't answer."""
+        ...
+
+    async def conflicts(self) -> Mapping[str, int]:
+        """Count runs in conflict by kind, finished ones too. Raises OSError, as above."""
         ...
 
 
 class Resync:
-    """Walks all unfinished runs every five minutes and whenever somebody asks."""
+    """Walks all unfinished runs every five minutes and at each gain of leadership.
+
+    It also counts the runs in conflict, finished ones included, so that the gauge is right again
+    after any restart (reliability.md §9).
+    """
 
     def __init__(
         self,
@@ -34,14 +43,15 @@ class Resync:
         clock: Clock,
         *,
         is_leader: Callable[[], bool],
-        after: Callable[[], None],
+        show_conflicts: Callable[[Mapping[str, int]], None],
     ) -> None:
         self._lister = lister
         self._queue = queue
         self._clock = clock
         self._is_leader = is_leader
-        self._after = after
+        self._show_conflicts = show_conflicts
         self._known: set[Key] = set()
+        self._bell = asyncio.Event()
 
     async def run(self) -> None:
         """Resync for ever; an unanswered list is tried again after the first back-off."""
@@ -53,17 +63,35 @@ class Resync:
                 except OSError as error:
                     log.warning("resync failed, the next one is soon: %s", type(error).__name__)
                     wait = limits.BACKOFF_FIRST_SECONDS
-            await self._clock.sleep(wait)
+            await self._pause(wait)
+
+    def ring(self) -> None:
+        """Start the next walk now: leadership was gained, or the watcher was started again."""
+        self._bell.set()
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait for the time or the bell, whichever comes first."""
+        waits = (
+            asyncio.ensure_future(self._clock.sleep(seconds)),
+            asyncio.ensure_future(self._bell.wait()),
+        )
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+        self._bell.clear()
 
     async def once(self) -> int:
         """Queue every unfinished run and drop what vanished; returns how many there are."""
         found: set[Key] = set()
-        async for keys in self._lister.unfinished(limits.LIST_CHUNK):
+        async for keys in self._lister.unfinished():
             for key in keys:
                 found.add(key)
                 await self._queue.add(key)
         for gone in self._known - found:
             await self._queue.drop(gone)
         self._known = found
-        self._after()
+        self._show_conflicts(await self._lister.conflicts())
         return len(found)

@@ -1,0 +1,50 @@
+"""Lists of runs for the resync: keys of the unfinished ones, kinds of conflicts.
+
+Only `main` makes it. Metadata lists keep 10,000 finished runs out of the operator's memory; the
+conflicts come by their own selectable field (DESIGN §6a).
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+
+from upgraderun_operator.adapters.kubernetes import KubeClient
+from upgraderun_operator.answers import Denied, Ok, Unknown
+from upgraderun_operator.keys import Key
+from upgraderun_operator.resources import UPGRADE_RUNS
+
+
+class RunListing:
+    """Runs of the watched namespaces; an empty tuple of namespaces means all of them."""
+
+    def __init__(self, client: KubeClient, namespaces: tuple[str, ...]) -> None:
+        self._client = client
+        self._namespaces: tuple[str | None, ...] = namespaces or (None,)
+
+    async def unfinished(self) -> AsyncIterator[tuple[Key, ...]]:
+        """Yield keys, a namespace at a time. Raises OSError when the server doesn't answer."""
+        for namespace in self._namespaces:
+            answer = await self._client.list(
+                UPGRADE_RUNS, namespace, fields="status.finished!=true", metadata_only=True
+            )
+            match answer:
+                case Ok(listing):
+                    yield tuple(
+                        Key(item["metadata"]["namespace"], item["metadata"]["name"])
+                        for item in listing.items
+                    )
+                case Denied(_, message) | Unknown(message):
+                    raise ConnectionError(message)
+
+    async def conflicts(self) -> Mapping[str, int]:
+        """Count runs in conflict by kind, finished ones included. Raises OSError, as above."""
+        counts: Counter[str] = Counter()
+        for namespace in self._namespaces:
+            answer = await self._client.list(
+                UPGRADE_RUNS, namespace, fields="status.conflict.kind!="
+            )
+            match answer:
+                case Ok(listing):
+                    counts.update(str(run["status"]["conflict"]["kind"]) for run in listing.items)
+                case Denied(_, message) | Unknown(message):
+                    raise ConnectionError(message)
+        return counts
