@@ -6,8 +6,13 @@ Pure values: they become canonical JSON artifacts (no floats, durations in ms). 
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from upgraderun_protocol.ids import Sha256
+from upgraderun_protocol.records import bounded
+
+TESTS_MAX: Final = 200_000
+"""How many tests one validation may collect."""
 
 
 class ChangeClass(StrEnum):
@@ -78,6 +83,7 @@ class DirectDependency:
     constraint: str
     where: str
     marker: str = ""
+    extras: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +387,7 @@ class CheckResult:
     reason: str
     stdout_tail: str
     stderr_tail: str
-    tests: tuple[TestOutcome, ...] = ()
+    tests: tuple[TestOutcome, ...] = bounded(items_max=TESTS_MAX, default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,7 +416,7 @@ class ValidationRecord:
     introduced: tuple[Finding, ...]
     flaky: tuple[str, ...]
     unstable: tuple[str, ...]
-    lost_tests: tuple[LostTest, ...]
+    lost_tests: tuple[LostTest, ...] = bounded(items_max=TESTS_MAX)
     tests_exist: bool
     duration_ms: int
 
