@@ -24,7 +24,10 @@ from upgraderun_runner.workspace.errors import (
 
 _CHUNK = 64 * limits.KIB
 _HINTS: tuple[tuple[RemoteFailure, tuple[str, ...]], ...] = (
-    ("denied", ("Authentication failed", "returned error: 401", "returned error: 403")),
+    (
+        "denied",
+        ("Authentication failed", "could not read", "returned error: 401", "returned error: 403"),
+    ),
     ("not_found", ("not found", "returned error: 404")),
     (
         "unreachable",
