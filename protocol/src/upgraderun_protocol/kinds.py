@@ -215,13 +215,9 @@ _ROWS: Final = (
         "proposal",
         rf"proposal/{_STEP}",
         "runner",
-        "the one commit",
+        "the one commit: its intent says which, `record` is named by the proposal digest",
         intent=_shape("proposal commit tree ref", "", "recipe"),
-        done=_shape(
-            "digest commit tree name from to files added removed",
-            "recovered sources",
-            "record report",
-        ),
+        done=_shape("name from to files added removed", "recovered sources", "record report"),
         conflict=_CONFLICT,
     ),
     _row(
