@@ -94,8 +94,8 @@ _ROWS: Final = (
         "operator",
         "the policy is frozen, the repository allowed, the destination checked",
         done=_shape(
-            "policy policyHash configHash repository branch",
-            "baseCommit host generation",
+            "policy configHash",
+            "policyHash repository branch baseCommit host generation",
             "policy",
             "earlier",
         ),
@@ -242,7 +242,7 @@ _ROWS: Final = (
     _row(
         "pullRequest",
         rf"pr/{_N}",
-        "publisher",
+        "operator publisher",
         "the one pull request",
         intent=_shape("branch commit"),
         done=_shape("number state commit url", "found warnings"),
