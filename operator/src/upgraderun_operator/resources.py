@@ -1,5 +1,7 @@
-"""The kinds that the operator touches, as REST paths. Callers: whoever names a resource
-through a client protocol; adding one here means adding it to the chart's RBAC.
+"""The kinds that the operator touches, as REST paths.
+
+Callers: whoever names a resource through a client protocol. Adding one here means adding it to the
+chart's RBAC.
 """
 
 from dataclasses import dataclass

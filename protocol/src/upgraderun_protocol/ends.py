@@ -1,5 +1,6 @@
-"""Closed lists of words that stand in entries' data: why a pod ended, why it yielded, what was
-answered. Callers: both sides; `kinds` checks drafts against them.
+"""Closed lists of words in entries' data: why a pod ended, why it yielded, what was answered.
+
+Callers: both sides; `kinds` checks drafts against them.
 """
 
 from enum import StrEnum

@@ -23,8 +23,9 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
-    """One server and one identity. `token_file` wins over `token`; `tls` holds CA and client
-    certificate.
+    """One server and one identity.
+
+    `token_file` wins over `token`; `tls` holds the CA and the client certificate.
     """
 
     server: str
@@ -59,7 +60,9 @@ def from_kubeconfig(path: Path) -> ClusterConfig:
     except (KeyError, TypeError, yaml.YAMLError) as error:
         raise ConfigError(f"{path}: no usable current context ({error})") from error
     if "exec" in user or "auth-provider" in user:
-        raise ConfigError(f"{path}: credential plugins aren't supported; use a token or certificate")
+        raise ConfigError(
+            f"{path}: credential plugins aren't supported; use a token or certificate"
+        )
     tls = ssl.create_default_context(cadata=_text(cluster, "certificate-authority", path))
     certificate = _text(user, "client-certificate", path)
     key = _text(user, "client-key", path)

@@ -5,7 +5,6 @@ view has the watch. A PUT always names resourceVersion and UID, which makes a se
 HTTP library harmless (DESIGN §6a). Nothing here is ever a patch.
 """
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -342,7 +341,7 @@ class KubeClient:
                 retry_after = answer.headers.get("Retry-After", "")
                 seconds = float(retry_after) if retry_after.isdigit() else None
                 return _Reply(answer.status, _decode(text), seconds)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             return Unknown(f"{method} {path}: no answer in {timeout.total:.1f} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return Unknown(f"{method} {path}: {type(error).__name__}: {error}"[:512])

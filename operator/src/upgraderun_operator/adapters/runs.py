@@ -26,7 +26,7 @@ from upgraderun_protocol.bundle import RunRef
 from upgraderun_protocol.ids import RunUid, Sha256
 from upgraderun_protocol.limits import MIB
 
-VIEWS_MAX: Final = 256
+VIEWS_MAX: Final = 512
 SEGMENT_BYTES_MAX: Final = 16 * MIB
 
 
@@ -82,7 +82,7 @@ class RunReader:
                 return Unavailable(f"artifact store: {segments.cause}")
             view = view_of(raw, segments, self._views.get(uid))
         except JournalError as error:
-            return Broken(str(error), too_new=isinstance(error, JournalTooNew))
+            return Broken(str(error), isinstance(error, JournalTooNew), raw)
         self.remember(view)
         return view
 

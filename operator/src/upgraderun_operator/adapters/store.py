@@ -111,7 +111,7 @@ class VolumeStore:
             return StoreDown(f"list: {error}")
         return tuple(RunUid(name) for name in sorted(names) if not name.startswith("."))
 
-    async def delete(self, run_uid: RunUid) -> None | StoreDown:
+    async def delete(self, run_uid: RunUid) -> StoreDown | None:
         """Delete everything of a run; absent is done."""
         try:
             await asyncio.to_thread(_remove, self._run_folder(run_uid))

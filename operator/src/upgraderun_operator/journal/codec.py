@@ -17,14 +17,14 @@ from upgraderun_protocol.canonical import canonical_json, is_sha256, sha256_of
 from upgraderun_protocol.entries import GENESIS, Entry, EntryError, chain, entry_from_json
 from upgraderun_protocol.fold import Fold
 from upgraderun_protocol.ids import RunUid, Sha256
-from upgraderun_protocol.kinds import KINDS
+from upgraderun_protocol.kinds import KINDS, check_shape
 from upgraderun_protocol.limits import ENTRY_FORMAT
 from upgraderun_protocol.records import RecordError, parse_json
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The part that left the status: `count` entries up to `seq`, chain digest there, segments."""
+    """The part that left the status: entries up to `seq`, chain digest there, segments."""
 
     seq: int
     digest: Sha256
@@ -36,8 +36,10 @@ NOTHING_COMPACTED = Compacted(0, GENESIS, ())
 
 @dataclass(frozen=True, slots=True)
 class LoadedJournal:
-    """A verified journal. `stored` and `entries` are what status holds, raw and decoded; `fold`
-    has every entry, segments included; `digest` is the head of the chain.
+    """A verified journal.
+
+    `stored` and `entries` are what status holds, raw and decoded; `fold` has every entry, segments
+    included; `digest` is the head of the chain.
     """
 
     fold: Fold
@@ -61,8 +63,10 @@ def load(
     run_uid: RunUid,
     known: LoadedJournal | None = None,
 ) -> LoadedJournal:
-    """Decode and verify. `known`, an earlier load of the same run, isn't verified again where the
-    stored entries are equal to it; it is returned itself if nothing changed.
+    """Decode and verify.
+
+    `known`, an earlier load of the same run, isn't verified again where the stored entries are
+    equal to it; it is returned itself if nothing changed.
 
     Raises JournalBroken, JournalTooNew; KeyError for a segment that wasn't given.
     """
@@ -163,9 +167,7 @@ def _from_scratch(
     return LoadedJournal(fold, entries, stored, chain(digest, entries), compacted)
 
 
-def _add_segment(
-    fold: Fold, digest: Sha256, name: Sha256, data: bytes, run_uid: RunUid
-) -> Sha256:
+def _add_segment(fold: Fold, digest: Sha256, name: Sha256, data: bytes, run_uid: RunUid) -> Sha256:
     where = f"segment {name[:12]}"
     if sha256_of(data) != name:
         raise JournalBroken(f"{where}: its bytes have another digest")
@@ -194,6 +196,7 @@ def _entry(value: object) -> Entry:
             f"entry {entry.seq} is of kind {entry.kind!r}, state {entry.state.value!r}: "
             "unknown to this version"
         )
+    check_shape(entry.draft)
     return entry
 
 

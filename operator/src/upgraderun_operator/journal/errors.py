@@ -1,8 +1,8 @@
 """Errors of a stored journal.
 
-    JournalError
-    ├── JournalBroken   it contradicts itself: conflict `journal_broken`, no effect follows
-    └── JournalTooNew   a later version wrote it: the run stalls until the operator is upgraded
+JournalError
+├── JournalBroken   it contradicts itself: conflict `journal_broken`, no effect follows
+└── JournalTooNew   a later version wrote it: the run stalls until the operator is upgraded
 """
 
 

@@ -22,7 +22,9 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`attempt_lost_at`, `delivery_lost_at`: first sight of a missing pod (RFC 3339), of the last
+    """What a status holds beside journal and projections.
+
+    `attempt_lost_at`, `delivery_lost_at`: first sight of a missing pod (RFC 3339), of the last
     attempt and the last delivery. `renewed_at`: last step of the finalization.
     """
 
@@ -34,8 +36,10 @@ class Facts:
 
 
 def facts_of(status: Mapping[str, Any]) -> Facts:
-    """Read the facts of a stored status. What has another type than we write counts as absent:
-    a stamp that can't be read opens the window anew (runner-protocol.md §5.2).
+    """Read the facts of a stored status.
+
+    What has another type than we write counts as absent: a stamp that can't be read opens the
+    window anew (runner-protocol.md §5.2).
     """
     leader_epoch = status.get("leaderEpoch")
     return Facts(

@@ -194,14 +194,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """One push intent and, once known, its outcome (`state` None: open)."""
+    """One push: its intent, if it had one, and its outcome, once known (`state` None: open)."""
 
     id: EntryId
     number: int
     at: str
-    branch: str
-    commit: CommitId
-    proposal: str
+    branch: str | None = None
+    commit: CommitId | None = None
+    proposal: str | None = None
     grant: str | None = None
     state: EntryState | None = None
     settled_at: str | None = None
@@ -213,13 +213,13 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """One pull request intent and, once known, its outcome (`state` None: open)."""
+    """One pull request: its intent, if it had one, and its outcome (`state` None: open)."""
 
     id: EntryId
     number: int
     at: str
-    branch: str
-    commit: CommitId
+    branch: str | None = None
+    commit: CommitId | None = None
     state: EntryState | None = None
     settled_at: str | None = None
     pull_number: int | None = None

@@ -91,10 +91,7 @@ def view_of(
     earlier = known.journal if known is not None and known.uid == ref.uid else None
     status = raw.get("status") or {}
     journal = load(status.get("journal"), segments, ref.uid, earlier)
-    if known is not None and journal is earlier:
-        state = known.state
-    else:
-        state = run_state(journal.fold)
+    state = known.state if known and journal is earlier else run_state(journal.fold)
     return RunView(
         ref,
         ResourceVersion(raw["metadata"]["resourceVersion"]),

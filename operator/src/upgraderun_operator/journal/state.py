@@ -13,7 +13,6 @@ The only reading of the journal that decisions, API and projections share (DESIG
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Final
 
 from upgraderun_operator.journal.records import (
@@ -35,9 +34,9 @@ from upgraderun_operator.journal.records import (
     Validation,
 )
 from upgraderun_protocol.ends import EndCause, RequestDecision, YieldReason
-from upgraderun_protocol.entries import Entry, EntryState
+from upgraderun_protocol.entries import EntryState
 from upgraderun_protocol.fold import Fold
-from upgraderun_protocol.ids import Epoch, WriterTag
+from upgraderun_protocol.ids import Epoch
 
 
 class Lifecycle(StrEnum):
@@ -148,8 +147,8 @@ class RunState:
 
     @property
     def tag(self) -> str:
-        """What a new entry says in `attempt`: tag of the last planned pod, `a0` before the first."""
-        return self.last_pod.tag if self.last_pod else "a0"
+        """What a new entry says in `attempt`: tag of the last planned pod, empty before the first."""
+        return self.last_pod.tag if self.last_pod else ""
 
     @property
     def target(self) -> Target | None:
@@ -196,12 +195,12 @@ class RunState:
         return next((pr for pr in self.pull_requests if pr.state is EntryState.DONE), None)
 
     @property
-    def parked(self) -> YieldReason | None:
-        """Why the last pod parked itself; None if it didn't."""
+    def parked(self) -> str | None:
+        """Why the last pod parked itself, a YieldReason; None if it didn't."""
         pod = self.last_pod
         if pod is None or pod.end is None or pod.end.cause is not EndCause.YIELD:
             return None
-        return YieldReason(pod.end.reason)
+        return pod.end.reason or YieldReason.NOT_RESUMABLE
 
     @property
     def is_resumable(self) -> bool:

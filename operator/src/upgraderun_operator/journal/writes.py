@@ -4,10 +4,10 @@ Callers: `perform`, `finalize`, `reconcile` and `api` build a `Change` and match
 `adapters.writer` applies one and answers with the other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from upgraderun_operator.journal.facts import Wait
 from upgraderun_operator.journal.guards import GuardFailure
@@ -37,10 +37,10 @@ class Change:
     drafts: tuple[Draft, ...] = ()
     epoch: Epoch | None = None
     leader_epoch: Epoch | None = None
-    attempt_lost_at: str | None | Keep = KEEP
-    delivery_lost_at: str | None | Keep = KEEP
-    renewed_at: str | None | Keep = KEEP
-    wait: Wait | None | Keep = KEEP
+    attempt_lost_at: str | Keep | None = KEEP
+    delivery_lost_at: str | Keep | None = KEEP
+    renewed_at: str | Keep | None = KEEP
+    wait: Wait | Keep | None = KEEP
 
 
 ChangeOf = Callable[[RunView], Change]
@@ -111,33 +111,28 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The stored journal contradicts itself (conflict `journal_broken`), or, with `too_new`, was
-    written by a later version. No write is possible; no effect may follow.
+    """The stored journal contradicts itself, or, with `too_new`, was written by a later version.
+
+    No write is possible but `StatusWriter.mark_broken`, and no effect may follow. `raw` is the run.
     """
 
     message: str
     too_new: bool
+    raw: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """API server or store didn't answer: it isn't known whether the change stands. Requeue; the
-    same change is then a replay.
+    """API server or store didn't answer: it isn't known whether the change stands.
+
+    Requeue; the same change is then a replay.
     """
 
     cause: str
 
 
 WriteResult = (
-    Done
-    | GuardFailed
-    | Contended
-    | Full
-    | Contradicted
-    | EpochFell
-    | Gone
-    | Broken
-    | Unavailable
+    Done | GuardFailed | Contended | Full | Contradicted | EpochFell | Gone | Broken | Unavailable
 )
 
 ReadResult = RunView | Gone | Broken | Unavailable
