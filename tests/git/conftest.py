@@ -1,6 +1,5 @@
 """Real git, real files, a real smart HTTP host: what the tests of this folder stand on."""
 
-import hashlib
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -8,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
 from support.fixtures.launch import Host, host_in_process
 from upgraderun_protocol.ids import CommitId, RunUid, TreeId
 from upgraderun_runner.workspace.git import Credential, Git, GitSettings, prepare_git
@@ -36,6 +36,7 @@ class Maker:
             env={
                 "PATH": os.environ["PATH"],
                 "HOME": str(self.directory),
+                "GIT_INDEX_FILE": str(self.directory / "maker.index"),
                 "GIT_AUTHOR_NAME": "Ann",
                 "GIT_AUTHOR_EMAIL": "ann@example.com",
                 "GIT_AUTHOR_DATE": "@1700000000 +0000",
@@ -66,15 +67,9 @@ class Maker:
             mode, content = value if isinstance(value, tuple) else ("100644", value)
             data = content.encode() if isinstance(content, str) else content
             lines.append(f"{mode} {self.blob(data)}\t{path}\0".encode())
-        index = self.directory / "maker.index"
-        index.unlink(missing_ok=True)
-        environment = {"PATH": os.environ["PATH"], "GIT_INDEX_FILE": str(index)}
-        run = lambda *a, stdin=b"": subprocess.run(  # noqa: E731
-            ["git", *a], cwd=self.directory, input=stdin, capture_output=True, check=True,
-            env=environment,
-        ).stdout  # fmt: skip
-        run("update-index", "-z", "--index-info", stdin=b"".join(lines))
-        return TreeId(run("write-tree").decode().strip())
+        (self.directory / "maker.index").unlink(missing_ok=True)
+        self.git("update-index", "-z", "--index-info", stdin=b"".join(lines))
+        return TreeId(self.git("write-tree"))
 
     def commit(self, tree: TreeId, *parents: str, branch: str = "main") -> CommitId:
         flags = [flag for parent in parents for flag in ("-p", parent)]
@@ -143,7 +138,3 @@ def push_credential(host: Host) -> Credential:
 def fresh_git(tmp_path: Path, settings: GitSettings) -> Callable[[str], Git]:
     """A git directory that doesn't exist yet, as a publisher has it."""
     return lambda name: Git(settings, tmp_path / name)
-
-
-def git_blob(content: bytes) -> str:
-    return hashlib.sha1(f"blob {len(content)}\0".encode() + content).hexdigest()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.fixtures.faults import Fault
 from support.fixtures.launch import Host
 from upgraderun_protocol.ids import CommitId
@@ -58,7 +59,9 @@ class TestBase:
         with pytest.raises(BaseMissing, match="isn't reachable from branch 'main'"):
             await clone_base(git, Source(url, "main", other), clone_credential)
 
-    @pytest.mark.parametrize("branch", ["absent", "-x", "a..b", "main:refs/heads/x", "a b", "x.lock"])
+    @pytest.mark.parametrize(
+        "branch", ["absent", "-x", "a..b", "main:refs/heads/x", "a b", "x.lock"]
+    )
     async def test_missing_or_impossible_branch_is_a_definite_answer(
         self, git: Git, remote: Any, url: str, clone_credential: Credential, branch: str
     ) -> None:
@@ -86,7 +89,9 @@ class TestBase:
 class TestUnreadableHost:
     """A transport error is never a verdict (DESIGN §2, principle 5)."""
 
-    async def test_wrong_token_says_denied(self, git: Git, remote: Any, url: str, host: Host) -> None:
+    async def test_wrong_token_says_denied(
+        self, git: Git, remote: Any, url: str, host: Host
+    ) -> None:
         remote.commit(remote.tree({"main": "x"}))
 
         with pytest.raises(RemoteFailed) as caught:
@@ -178,9 +183,7 @@ def _commit_object(remote: Any, tree: str, author: str) -> CommitId:
     body = (
         f"tree {tree}\nauthor {author}\ncommitter Ann <a@b.c> 1700000000 +0000\n\nmessage\n"
     ).encode()
-    commit = remote.git(
-        "hash-object", "-w", "-t", "commit", "--literally", "--stdin", stdin=body
-    )
+    commit = remote.git("hash-object", "-w", "-t", "commit", "--literally", "--stdin", stdin=body)
     remote.git("update-ref", "refs/heads/main", commit)
     return CommitId(commit)
 
@@ -191,9 +194,7 @@ class TestStrictCheck:
     async def test_old_history_with_a_bad_time_zone_is_taken(
         self, git: Git, remote: Any, url: str, clone_credential: Credential
     ) -> None:
-        commit = _commit_object(
-            remote, remote.tree({"a": "1"}), "Ann <a@b.c> 1200000000 +051800"
-        )
+        commit = _commit_object(remote, remote.tree({"a": "1"}), "Ann <a@b.c> 1200000000 +051800")
 
         assert commit == (await clone_base(git, Source(url), clone_credential)).commit
 

@@ -4,12 +4,13 @@ Callers: policy, diff, validation, readiness. Writes objects, never an index of 
 """
 
 import asyncio
+import shutil
 from collections.abc import Iterable
 
 from upgraderun_protocol.ids import TreeId
 from upgraderun_runner.workspace import limits
 from upgraderun_runner.workspace.errors import GitFailed, TreeRefused
-from upgraderun_runner.workspace.files import read_entry
+from upgraderun_runner.workspace.files import read_entry, read_file
 from upgraderun_runner.workspace.git import Git
 from upgraderun_runner.workspace.index import REMOVED, temporary_index, write_tree
 from upgraderun_runner.workspace.layout import Layout
@@ -66,14 +67,42 @@ async def _store(git: Git, layout: Layout, entry: TreeEntry, base: TreeEntry | N
 async def ignored_paths(
     git: Git, layout: Layout, base_tree: TreeId, paths: tuple[str, ...]
 ) -> frozenset[str]:
-    """Which of these paths are untracked in the base and ignored: refused for writes (§9.4)."""
+    """Which of these paths are untracked in the base and ignored: refused for writes (§9.4).
+
+    They need not exist. The `.gitignore` files of `work/` count, each for what lies beneath it.
+    """
     _require_paths(paths)
-    async with temporary_index(git, layout.scratch(_IGNORE_INDEX), base_tree) as index:
-        result = await git.with_work_tree(layout.work).run(
-            "check-ignore", "-z", "--stdin",
-            stdin=b"".join(path.encode("utf-8") + b"\0" for path in paths),
-            index=index,
-        )  # fmt: skip
-    if result.exit_code not in {0, 1}:
-        raise GitFailed("check-ignore", result.exit_code, result.stderr)
-    return frozenset(name.decode("utf-8") for name in result.stdout.split(b"\0") if name)
+    tracked = {entry.path for entry in await list_tree(git, base_tree)}
+    wished = tuple(path for path in paths if path not in tracked)
+    return frozenset([path for path in wished if await _is_ignored(git, layout, base_tree, path)])
+
+
+async def _is_ignored(git: Git, layout: Layout, base_tree: TreeId, path: str) -> bool:
+    """Ask git about an empty file of that name among copies of the ignore files above it.
+
+    `check-ignore` would answer directly, but refuses literal pathspecs (git 2.39).
+    """
+    stage = layout.scratch("ignore")
+    shutil.rmtree(stage, ignore_errors=True)
+    (stage / path).parent.mkdir(parents=True)
+    try:
+        for parent in ("", *_parents(path)):
+            name = f"{parent}.gitignore"
+            rules = read_file(layout.work, name, limits.PROPOSAL_FILE_BYTES_MAX)
+            if rules is not None:
+                (stage / name).write_bytes(rules)
+        (stage / path).touch()
+        async with temporary_index(git, layout.scratch(_IGNORE_INDEX), base_tree) as index:
+            out = await git.with_work_tree(stage).check(
+                "ls-files", "--others", "--ignored", "--exclude-per-directory=.gitignore", "-z",
+                index=index,
+            )  # fmt: skip
+    finally:
+        shutil.rmtree(stage)
+    return path.encode("utf-8") in out.split(b"\0")
+
+
+def _parents(path: str) -> Iterable[str]:
+    """`a/` and `a/b/` of `a/b/c`."""
+    segments = path.split("/")[:-1]
+    return ("/".join(segments[: depth + 1]) + "/" for depth in range(len(segments)))

@@ -4,12 +4,14 @@ Callers: tools, policy (projected diff), readiness, report, proposal. Attributes
 have no say: a file is binary only if it holds a NUL, and its lines count all the same.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from upgraderun_protocol.ids import TreeId
 from upgraderun_runner.workspace.git import Git
 
+_HUNK = re.compile(rb"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@", re.MULTILINE)
 _NO_OBJECT = "0" * 40
 _PLAIN = ("--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
 
@@ -60,14 +62,14 @@ async def diff_trees(git: Git, old: TreeId, new: TreeId) -> TreeDiff:
     raw = await git.check(
         "diff-tree", "-r", "-z", "--raw", "--no-abbrev", *_PLAIN, "--end-of-options", old, new
     )  # fmt: skip
-    counts = await _numstat(git, old, new, "--text")
-    shown = await _numstat(git, old, new)
+    counts = await _numstat(git, old, new)
     fields = raw.split(b"\0")
     changes: list[FileChange] = []
     for head, name in zip(fields[0::2], fields[1::2], strict=False):
         old_mode, new_mode, old_blob, new_blob, _ = head.decode("ascii")[1:].split()
         path = name.decode("utf-8")
-        added, removed = counts.get(path, (0, 0))
+        binary = path not in counts
+        added, removed = await _count_as_text(git, old, new, path) if binary else counts[path]
         changes.append(
             FileChange(
                 path,
@@ -77,16 +79,29 @@ async def diff_trees(git: Git, old: TreeId, new: TreeId) -> TreeDiff:
                 new_blob if new_blob != _NO_OBJECT else None,
                 added,
                 removed,
-                path not in shown and added + removed > 0,
+                binary,
             )
         )
     return TreeDiff(old, new, tuple(sorted(changes, key=lambda change: change.path)))
 
 
-async def _numstat(git: Git, old: TreeId, new: TreeId, *options: str) -> dict[str, tuple[int, int]]:
+async def _count_as_text(git: Git, old: TreeId, new: TreeId, path: str) -> tuple[int, int]:
+    """Lines of a file that git calls binary: a NUL must not hide a change from the scope limits."""
+    out = await git.check(
+        "diff-tree", "-r", "-p", "--text", "--unified=0", *_PLAIN, "--end-of-options", old, new,
+        "--", path,
+    )  # fmt: skip
+    removed, added = 0, 0
+    for match in _HUNK.finditer(out):
+        removed += int(match[1] or 1)
+        added += int(match[2] or 1)
+    return added, removed
+
+
+async def _numstat(git: Git, old: TreeId, new: TreeId) -> dict[str, tuple[int, int]]:
     """Lines per path; binary files, which git counts as `-`, are left out."""
     out = await git.check(
-        "diff-tree", "-r", "-z", "--numstat", *options, *_PLAIN, "--end-of-options", old, new
+        "diff-tree", "-r", "-z", "--numstat", *_PLAIN, "--end-of-options", old, new
     )  # fmt: skip
     counts: dict[str, tuple[int, int]] = {}
     for line in out.split(b"\0"):

@@ -24,6 +24,7 @@ ABSENT: Final = "absent"
 TEMPORARY_PREFIX: Final = ".upgraderun-tmp-"
 """Names of temporary siblings: what a sweep may remove."""
 
+_CHUNK: Final = 1 * limits.MIB
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -45,16 +46,32 @@ def read_file(root: Path, path: str, bytes_max: int) -> bytes | None:
             return None
         except OSError as error:
             raise _refused(path, "link", "a link or no file") from error
-        with os.fdopen(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise _refused(path, "not_regular", "not a regular file")
-            if found.st_nlink > 1:
-                raise _refused(path, "hard_link", "has a second name elsewhere")
-            content = file.read(bytes_max + 1)
+        try:
+            _require_plain(descriptor, path)
+            content = _read_up_to(descriptor, bytes_max + 1)
+        finally:
+            os.close(descriptor)
     if len(content) > bytes_max:
         raise _refused(path, "too_large", f"more than {bytes_max} bytes")
     return content
+
+
+def _require_plain(descriptor: int, path: str) -> None:
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        raise _refused(path, "not_regular", "not a regular file")
+    if found.st_nlink > 1:
+        raise _refused(path, "hard_link", "has a second name elsewhere")
+
+
+def _read_up_to(descriptor: int, bytes_max: int) -> bytes:
+    content = bytearray()
+    while len(content) < bytes_max:
+        chunk = os.read(descriptor, min(_CHUNK, bytes_max - len(content)))
+        if not chunk:
+            break
+        content += chunk
+    return bytes(content)
 
 
 def read_entry(root: Path, path: str) -> bytes:

@@ -11,13 +11,15 @@ from typing import Final
 from upgraderun_protocol.ids import TreeId
 from upgraderun_runner.workspace import limits
 from upgraderun_runner.workspace.errors import GitFailed, OutputTooLong, TreeRefused, Violation
-from upgraderun_runner.workspace.git import Bounds, Git
+from upgraderun_runner.workspace.git import LOCAL, Bounds, Git
 from upgraderun_runner.workspace.paths import link_violation, path_violation, shown
 
 REGULAR: Final = "100644"
 EXECUTABLE: Final = "100755"
 LINK: Final = "120000"
 _SUBMODULE: Final = "160000"
+_RAW_MODES: Final = frozenset({b"100644", b"100755", b"120000", b"160000", b"40000"})
+_ID_BYTES: Final = 20
 _BATCH_BYTES: Final = 32 * limits.MIB
 _HEADER_BYTES: Final = 128
 
@@ -32,19 +34,21 @@ class TreeEntry:
     size: int
 
 
-async def list_tree(git: Git, tree: TreeId) -> tuple[TreeEntry, ...]:
+async def list_tree(git: Git, tree: TreeId, bounds: Bounds = LOCAL) -> tuple[TreeEntry, ...]:
     """Every file of a tree in git's order, *checked*: raises TreeRefused with the violations.
 
     Codes: `mode`, `submodule`, `path`, `duplicate`, `too_many_files`, `too_large`, `link`.
     """
     try:
         out = await git.check(
-            "ls-tree", "-r", "-l", "-z", "--full-tree", "--end-of-options", tree
+            "ls-tree", "-r", "-t", "-l", "-z", "--full-tree", "--end-of-options", tree,
+            bounds=bounds,
         )  # fmt: skip
     except OutputTooLong as error:
         raise TreeRefused((_too_many(limits.TREE_FILES_MAX),)) from error
-    entries, undecodable = parse_listing(out)
-    early = (*undecodable, *tree_violations(entries))
+    entries, directories, undecodable = parse_listing(out)
+    modes = await _odd_modes(git, (tree, *directories))
+    early = (*undecodable, *modes, *tree_violations(entries))
     if early:
         raise TreeRefused(early[: limits.VIOLATIONS_MAX])
     targets = await link_targets(git, entries)
@@ -55,22 +59,58 @@ async def list_tree(git: Git, tree: TreeId) -> tuple[TreeEntry, ...]:
     return entries
 
 
-def parse_listing(out: bytes) -> tuple[tuple[TreeEntry, ...], tuple[Violation, ...]]:
-    """Read `ls-tree -r -l -z`. Paths that aren't UTF-8 become violations."""
+def parse_listing(
+    out: bytes,
+) -> tuple[tuple[TreeEntry, ...], tuple[TreeId, ...], tuple[Violation, ...]]:
+    """Read `ls-tree -r -t -l -z`: files, ids of directories, violations for names not UTF-8."""
     entries: list[TreeEntry] = []
+    directories: list[TreeId] = []
     undecodable: list[Violation] = []
     for line in out.split(b"\0"):
         if not line:
             continue
         head, _, raw = line.partition(b"\t")
-        mode, _, blob, size = head.decode("ascii").split()
+        mode, kind, blob, size = head.decode("ascii").split()
+        if kind == "tree":
+            directories.append(TreeId(blob))
+            continue
         try:
             path = raw.decode("utf-8")
         except UnicodeDecodeError:
             undecodable.append(Violation("path", shown(raw.decode("latin-1")), "not UTF-8"))
             continue
         entries.append(TreeEntry(path, mode, blob, int(size) if size != "-" else 0))
-    return tuple(entries), tuple(undecodable)
+    return tuple(entries), tuple(directories), tuple(undecodable)
+
+
+async def _odd_modes(git: Git, trees: tuple[TreeId, ...]) -> tuple[Violation, ...]:
+    """Modes that git shows as another one, such as 100664: rebuilding would alter the tree."""
+    wanted = tuple(dict.fromkeys(trees))
+    out = await git.check("cat-file", "--batch", stdin="".join(f"{t}\n" for t in wanted).encode())
+    found: list[Violation] = []
+    position = 0
+    for tree in wanted:
+        header, _, _ = out[position : position + _HEADER_BYTES].partition(b"\n")
+        if not header.startswith(f"{tree} tree ".encode()):
+            raise GitFailed("cat-file", 0, f"{tree} isn't a tree")
+        start = position + len(header) + 1
+        end = start + int(header.split()[2])
+        found.extend(_raw_mode_violations(out[start:end]))
+        position = end + 1
+    return tuple(found)
+
+
+def _raw_mode_violations(data: bytes) -> Iterable[Violation]:
+    """Read a tree object: `<mode> <name>NUL<20 bytes>` repeated."""
+    position = 0
+    while position < len(data):
+        space = data.index(b" ", position)
+        end = data.index(b"\0", space)
+        mode = data[position:space].lstrip(b"0")  # padded modes: old history has them
+        if mode not in _RAW_MODES:
+            name = shown(data[space + 1 : end].decode("utf-8", errors="replace"))
+            yield Violation("mode", name, f"mode {mode.decode('latin-1')} isn't supported")
+        position = end + 1 + _ID_BYTES
 
 
 def tree_violations(entries: tuple[TreeEntry, ...]) -> tuple[Violation, ...]:
