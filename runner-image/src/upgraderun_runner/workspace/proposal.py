@@ -16,7 +16,12 @@ from upgraderun_protocol.records import bounded, to_bytes
 from upgraderun_protocol.slugs import uid8
 from upgraderun_runner.workspace import limits
 from upgraderun_runner.workspace.diff import FileChange, TreeDiff
-from upgraderun_runner.workspace.errors import TreeRefused, Violation, WorkspaceContradicts
+from upgraderun_runner.workspace.errors import (
+    OutputTooLong,
+    TreeRefused,
+    Violation,
+    WorkspaceContradicts,
+)
 from upgraderun_runner.workspace.faults import FaultPoint, no_fault
 from upgraderun_runner.workspace.git import Bounds, Git, Identity, Stamp, resolve_ref
 from upgraderun_runner.workspace.paths import shown, write_violation
@@ -222,16 +227,23 @@ async def proposal_files(
     for change in diff.files:
         assert change.new_blob is not None
         assert change.new_mode is not None
-        content = await git.check(
-            "cat-file", "blob", change.new_blob,
-            bounds=Bounds(stdout_max=size_max(change.path, pair)),
-        )  # fmt: skip
+        content = await _bounded_blob(
+            git, change.path, change.new_blob, size_max(change.path, pair)
+        )
         digest = sha256_of(content)
         artifacts.append(Artifact(digest, content))
         files.append(
             ProposalFile(change.path, change.new_mode, change.new_blob, len(content), digest)
         )
     return tuple(files), tuple(artifacts)
+
+
+async def _bounded_blob(git: Git, path: str, blob: str, bytes_max: int) -> bytes:
+    try:
+        return await git.check("cat-file", "blob", blob, bounds=Bounds(stdout_max=bytes_max))
+    except OutputTooLong as error:
+        refused = Violation("too_large", shown(path), f"more than {bytes_max} bytes")
+        raise TreeRefused((refused,)) from error
 
 
 def size_max(path: str, pair: frozenset[str]) -> int:
