@@ -61,6 +61,21 @@ def git(directory: Path, *arguments: str, **more: str) -> str:
     return done.out.strip()
 
 
+def git_input(directory: Path, data: bytes, *arguments: str, **more: str) -> str:
+    """Run git with data on its standard input; raises RuntimeError with its error output."""
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=directory,
+        env=environment(**more),
+        input=data,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"git {' '.join(arguments)}: {done.stderr.decode(errors='replace')}")
+    return done.stdout.decode()
+
+
 def authenticated(url: str, token: str) -> str:
     """The URL with the token as password."""
     scheme, _, rest = url.partition("://")
