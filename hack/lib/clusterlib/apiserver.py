@@ -116,7 +116,7 @@ def start_api_server(directory: Path, options: Options | None = None) -> ApiServ
 
 def stop_instance(directory: Path) -> None:
     """End what runs from this folder, the API servers before etcd."""
-    for daemon in reversed(sorted(processes.recorded(directory), key=lambda d: d.name)):
+    for daemon in sorted(processes.recorded(directory), key=lambda d: d.name, reverse=True):
         processes.stop(directory, daemon)
 
 

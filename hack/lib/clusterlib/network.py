@@ -29,7 +29,7 @@ def up(layout: Layout) -> None:
     for node in layout.nodes:
         run(["ip", "route", "replace", node.pod_cidr, "via", node.address])
         for other in layout.nodes:
-            if other is not node:
+            if other != node:
                 route = ["ip", "route", "replace", other.pod_cidr, "via", other.address]
                 run(inside(node, route))
     run(["ip", "route", "replace", layout.service_cidr, "via", layout.nodes[0].address])
@@ -100,5 +100,5 @@ def _node_rules(layout: Layout) -> str:
 
 
 def _replace_table(name: str, rule: str) -> str:
-    chain = f"chain out {{ type nat hook postrouting priority srcnat; {rule}; }}"
-    return f"table ip {name} {{}}\ndelete table ip {name}\ntable ip {name} {{ {chain} }}\n"
+    chain = f"chain out {{\n type nat hook postrouting priority srcnat;\n {rule}\n}}\n"
+    return f"table ip {name} {{\n}}\ndelete table ip {name}\ntable ip {name} {{\n{chain}}}\n"
