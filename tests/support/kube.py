@@ -1,176 +1,165 @@
-"""A plain Kubernetes client for tests: JSON in, JSON out, no opinions.
+"""A Kubernetes client for tests: any user by impersonation, whole answers, nothing hidden.
 
-Tests act through it as users, schedulers and strangers. The product has its own client.
+Callers: tests that ask an API server what it allows. Uses the administrator's certificate and
+`Impersonate-User`, so that admission and RBAC see exactly the named user.
 """
 
-import base64
 import json
 import ssl
-import tempfile
-from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import httpx
-import yaml
 
-Json = dict[str, Any]
+from clusterlib.apiserver import ApiServer
+from clusterlib.controlplane import admin_certificate
 
-CORE: Final = "/api/v1"
-OURS: Final = "/apis/upgraderun.dev/v1alpha1"
-LEASES: Final = "/apis/coordination.k8s.io/v1"
+PATIENCE_SECONDS = 30.0
+_PLURALS = {
+    "NetworkPolicy": "networkpolicies",
+    "UpgradePolicy": "upgradepolicies",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+}
+_CLUSTER_SCOPED = frozenset(
+    {
+        *("Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"),
+        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+        *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
+    }
+)
 
 
-class KubeError(AssertionError):
-    """The API server said no; `status` is its code, `reason` its reason."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the server said; `message` is the text of a refusal."""
 
-    def __init__(self, method: str, path: str, status: int, body: str) -> None:
-        super().__init__(f"{method} {path}: {status} {body[:600]}")
-        self.status = status
-        self.body = body
+    status: int
+    body: Mapping[str, Any]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the request took effect."""
+        return self.status < 300
 
     @property
     def message(self) -> str:
-        """What the API server tells a person."""
-        try:
-            return str(json.loads(self.body).get("message", self.body))
-        except ValueError:
-            return self.body
+        """Text of a refusal, empty for success."""
+        return "" if self.ok else str(self.body.get("message", ""))
 
 
-def path_of(prefix: str, namespace: str | None, plural: str, name: str | None = None) -> str:
-    """Spell the path of a collection or an object."""
-    scope = f"{prefix}/namespaces/{namespace}/{plural}" if namespace else f"{prefix}/{plural}"
-    return f"{scope}/{name}" if name else scope
-
-
+@dataclass(frozen=True, slots=True)
 class Kube:
-    """One identity at one API server. Use it as an async context manager."""
+    """One server, one identity. `as_user` gives another identity on the same connection."""
 
-    def __init__(self, kubeconfig: Path) -> None:
-        config = yaml.safe_load(kubeconfig.read_text())
-        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        context = ssl.create_default_context(cadata=_pem(cluster, "certificate-authority"))
-        headers = {}
-        if "token" in user:
-            headers["Authorization"] = f"Bearer {user['token']}"
-        else:
-            _load_identity(context, user)
-        self._client = httpx.AsyncClient(
-            base_url=cluster["server"],
-            verify=context,
-            headers=headers,
-            trust_env=False,
-            timeout=httpx.Timeout(30.0),
+    client: httpx.Client
+    headers: Mapping[str, str] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
+
+    def as_user(self, name: str, groups: Iterable[str] = ()) -> "Kube":
+        """Act as a user; `groups` besides `system:authenticated`."""
+        return replace(
+            self,
+            headers={"Impersonate-User": name},
+            groups=("system:authenticated", *groups),
         )
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._client.aclose()
-
-    async def call(
+    def send(
         self,
         method: str,
         path: str,
-        body: Json | None = None,
+        body: Any = None,
         *,
         content_type: str = "application/json",
-        params: Mapping[str, str] | None = None,
-    ) -> Json:
-        """Send one request. Raises KubeError for every status from 400 on."""
-        answer = await self._client.request(
-            method,
-            path,
-            content=None if body is None else json.dumps(body),
-            headers={"Content-Type": content_type},
-            params=dict(params or {}),
+        **query: str,
+    ) -> Answer:
+        """Send one request and give back the whole answer."""
+        headers = [
+            *self.headers.items(),
+            *(("Impersonate-Group", group) for group in self.groups if self.headers),
+            ("Content-Type", content_type),
+        ]
+        content = None if body is None else json.dumps(body)
+        response = self.client.request(method, path, content=content, headers=headers, params=query)
+        is_json = response.headers.get("Content-Type", "").startswith("application/json")
+        return Answer(
+            response.status_code, response.json() if is_json else {"message": response.text}
         )
-        if answer.status_code >= 400:
-            raise KubeError(method, path, answer.status_code, answer.text)
-        return dict(answer.json())
 
-    async def get(self, path: str) -> Json:
-        """Read an object."""
-        return await self.call("GET", path)
+    def create(self, obj: Mapping[str, Any], **query: str) -> Answer:
+        """Create an object; unknown fields are refused."""
+        return self.send("POST", collection(obj), obj, fieldValidation="Strict", **query)
 
-    async def find(self, path: str) -> Json | None:
-        """Read an object that may be absent."""
-        try:
-            return await self.get(path)
-        except KubeError as error:
-            if error.status == 404:
-                return None
-            raise
+    def replace(self, obj: Mapping[str, Any], subresource: str = "") -> Answer:
+        """Replace an object, or one of its subresources."""
+        return self.send("PUT", path_of(obj, subresource), obj)
 
-    async def items(self, path: str, **params: str) -> list[Json]:
-        """List a collection."""
-        return list((await self.call("GET", path, params=params))["items"])
-
-    async def create(self, path: str, body: Json) -> Json:
-        """Create an object in a collection."""
-        return await self.call("POST", path, body)
-
-    async def replace(self, path: str, body: Json) -> Json:
-        """Put a whole object."""
-        return await self.call("PUT", path, body)
-
-    async def patch(self, path: str, body: Json) -> Json:
-        """Merge a patch."""
-        return await self.call("PATCH", path, body, content_type="application/merge-patch+json")
-
-    async def delete(self, path: str, *, grace: int | None = None) -> None:
-        """Delete an object; absent is fine."""
-        body = None if grace is None else {"gracePeriodSeconds": grace}
-        try:
-            await self.call("DELETE", path, body)
-        except KubeError as error:
-            if error.status != 404:
-                raise
-
-    async def apply(self, manifest: Json) -> Json:
-        """Server-side apply of any manifest, as `kubectl apply --server-side` does."""
-        path = await self._path_for(manifest)
-        return await self.call(
+    def merge(
+        self, obj: Mapping[str, Any], patch: Mapping[str, Any], subresource: str = ""
+    ) -> Answer:
+        """Apply a merge patch."""
+        return self.send(
             "PATCH",
-            path,
-            manifest,
-            content_type="application/apply-patch+yaml",
-            params={"fieldManager": "tests", "force": "true"},
+            path_of(obj, subresource),
+            patch,
+            content_type="application/merge-patch+json",
         )
 
-    async def watch(self, path: str, version: str = "", **params: str) -> AsyncIterator[Json]:
-        """Stream events of a collection from a version on, until the server ends the stream."""
-        query = {"watch": "1", "resourceVersion": version, **params}
-        async with self._client.stream("GET", path, params=query, timeout=None) as answer:
-            async for line in answer.aiter_lines():
-                yield json.loads(line)
+    def get(self, obj: Mapping[str, Any]) -> dict[str, Any]:
+        """Read an object anew; it must be there."""
+        answer = self.send("GET", path_of(obj))
+        assert answer.ok, answer.message
+        return dict(answer.body)
 
-    async def _path_for(self, manifest: Json) -> str:
-        version, kind = manifest["apiVersion"], manifest["kind"]
-        prefix = CORE if version == "v1" else f"/apis/{version}"
-        resources = (await self.get(prefix))["resources"]
-        row = next(r for r in resources if r["kind"] == kind and "/" not in r["name"])
-        metadata = manifest["metadata"]
-        namespace = metadata.get("namespace", "default") if row["namespaced"] else None
-        return path_of(prefix, namespace, row["name"], metadata["name"])
+    def delete(self, obj: Mapping[str, Any]) -> Answer:
+        """Delete an object."""
+        return self.send("DELETE", path_of(obj))
+
+    def apply(self, obj: Mapping[str, Any]) -> None:
+        """Server-side apply as the suite itself; must succeed."""
+        answer = self.send(
+            "PATCH",
+            path_of(obj),
+            obj,
+            content_type="application/apply-patch+yaml",
+            fieldManager="tests",
+            force="true",
+        )
+        assert answer.ok, f"{obj['kind']} {obj['metadata']['name']}: {answer.message}"
 
 
-def _pem(section: Mapping[str, Any], field: str) -> str:
-    if f"{field}-data" in section:
-        return base64.b64decode(section[f"{field}-data"]).decode()
-    return Path(section[field]).read_text()
+def collection(obj: Mapping[str, Any]) -> str:
+    """Path of the collection that an object belongs to."""
+    group = obj["apiVersion"]
+    root = f"/apis/{group}" if "/" in group else f"/api/{group}"
+    kind = obj["kind"]
+    plural = _PLURALS.get(kind, kind.lower() + "s")
+    if kind in _CLUSTER_SCOPED:
+        return f"{root}/{plural}"
+    return f"{root}/namespaces/{obj['metadata']['namespace']}/{plural}"
 
 
-def _load_identity(context: ssl.SSLContext, user: Mapping[str, Any]) -> None:
-    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-        file.write(_pem(user, "client-certificate") + "\n" + _pem(user, "client-key"))
-        file.flush()
-        context.load_cert_chain(file.name)
+def path_of(obj: Mapping[str, Any], subresource: str = "") -> str:
+    """Path of an object or of one of its subresources."""
+    path = f"{collection(obj)}/{obj['metadata']['name']}"
+    return f"{path}/{subresource}" if subresource else path
+
+
+@contextmanager
+def connected(server: ApiServer) -> Iterator[Kube]:
+    """A client with the administrator's certificate; closed at the end."""
+    identity = admin_certificate(server.directory / "pki")
+    context = ssl.create_default_context(cafile=str(server.ca))
+    context.load_cert_chain(identity.crt, identity.key)
+    with httpx.Client(base_url=server.url, verify=context, timeout=30.0) as client:
+        yield Kube(client)
+
+
+def eventually(holds: Callable[[], bool], what: str) -> None:
+    """Ask again until it holds: for what a server takes over from its own watch, with a deadline."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {PATIENCE_SECONDS:.0f} s: {what}"
