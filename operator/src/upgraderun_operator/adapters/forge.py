@@ -145,7 +145,7 @@ class GitHubReader:
 
     async def _head(
         self, target: ForgeTarget, branch: str
-    ) -> CommitId | None | DestinationRefused | Unreadable:
+    ) -> CommitId | DestinationRefused | Unreadable | None:
         found = await self._get(target, f"/branches/{quote(branch, safe='/')}")
         if found is None or isinstance(found, Unreadable | DestinationRefused):
             return found
@@ -153,7 +153,7 @@ class GitHubReader:
 
     async def _is_on_branch(
         self, target: ForgeTarget, commit: CommitId | None, head: CommitId | None
-    ) -> bool | None | DestinationRefused | Unreadable:
+    ) -> bool | DestinationRefused | Unreadable | None:
         """A commit is on a branch if the branch's head is ahead of it or is it."""
         if commit is None or head is None or commit == head:
             return None if commit is None else commit == head
