@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 from clusterlib.certificates import Certificate
+from clusterlib.files import write_changed
 
 
 def write(path: Path, server: str, authority: Path, identity: Certificate) -> Path:
@@ -27,10 +28,7 @@ def write(path: Path, server: str, authority: Path, identity: Certificate) -> Pa
         ],
         "current-context": "upgraderun",
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(mode=0o600)
-    path.write_text(json.dumps(config, indent=2) + "\n")
-    return path
+    return write_changed(path, json.dumps(config, indent=2) + "\n")
 
 
 def _embedded(path: Path) -> str:

@@ -66,6 +66,8 @@ def up(layout: Layout) -> None:
     say(f"cluster {layout.name}: DNS and storage")
     _add_ons(layout)
     _wait_for_nodes(layout)
+    for daemon in processes.recorded(layout.home):
+        _require(layout, daemon, works=processes.is_alive(daemon))
     say(f"cluster {layout.name} is ready")
 
 
@@ -204,8 +206,8 @@ def _wait_for_nodes(layout: Layout) -> None:
         raise ClusterError(f"a node didn't register; look into {layout.home / 'log'}")
     wait = ["wait", "--for=condition=Ready", *names, f"--timeout={seconds}"]
     run_kubectl(layout.kubeconfig, *wait)
-    rollout = ["rollout", "status", "deployment/coredns", "-n", "kube-system"]
-    run_kubectl(layout.kubeconfig, *rollout, f"--timeout={seconds}")
+    dns = ["wait", "--for=condition=Available", "deployment/coredns", "-n", "kube-system"]
+    run_kubectl(layout.kubeconfig, *dns, f"--timeout={seconds}")
 
 
 def _ensure_running(layout: Layout, program: _Program) -> None:
@@ -222,12 +224,16 @@ def _ensure_running(layout: Layout, program: _Program) -> None:
         record.write_text("\0".join(argv))
     ready = program.is_ready or (lambda: True)
     processes.wait_until(lambda: ready() or not processes.is_alive(daemon), READY_SECONDS)
-    if not processes.is_alive(daemon) or not ready():
+    _require(layout, daemon, works=processes.is_alive(daemon) and ready())
+
+
+def _require(layout: Layout, daemon: processes.Daemon, *, works: bool) -> None:
+    if not works:
         raise ClusterError(
-            f"{program.name} doesn't work; whole log: "
-            f"{processes.log_path(layout.home, program.name)}; if the state is broken, "
+            f"{daemon.name} doesn't work; whole log: "
+            f"{processes.log_path(layout.home, daemon.name)}; if the state is broken, "
             f"`hack/cluster down` and start anew\n"
-            f"{processes.log_tail(layout.home, program.name)}"
+            f"{processes.log_tail(layout.home, daemon.name)}"
         )
 
 

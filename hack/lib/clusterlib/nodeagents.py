@@ -9,6 +9,7 @@ from typing import Any
 
 from clusterlib import binaries, kubeconfig
 from clusterlib.certificates import ensure_certificate
+from clusterlib.files import write_changed
 from clusterlib.layout import Layout, Node
 
 
@@ -118,5 +119,4 @@ def router_argv(layout: Layout, node: Node) -> list[str]:
 
 
 def _write(path: Path, config: dict[str, Any]) -> Path:
-    path.write_text(json.dumps(config, indent=2))
-    return path
+    return write_changed(path, json.dumps(config, indent=2))
