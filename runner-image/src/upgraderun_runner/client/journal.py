@@ -16,6 +16,7 @@ from upgraderun_protocol.ids import Epoch, Sha256, WriterTag
 from upgraderun_protocol.kinds import Writer, check_draft
 from upgraderun_protocol.limits import ENTRIES_PER_APPEND_MAX
 from upgraderun_protocol.records import from_bytes
+from upgraderun_runner import limits
 from upgraderun_runner.client.operator import AnswerUnreadable, OperatorClient
 from upgraderun_runner.workspace.faults import FaultPoint, no_fault
 
@@ -54,12 +55,18 @@ class Journal:
         self._fault = fault
         self._fold = Fold()
         self._deferred: list[Draft] = []
-        self._stored: set[Sha256] = set()
+        self._stored: dict[Sha256, bytes | None] = {}
 
     @property
     def fold(self) -> Fold:
-        """What the journal says, without the deferred drafts."""
-        return self._fold
+        """What the journal says, deferred drafts included: they are decided, only not yet sent."""
+        if not self._deferred:
+            return self._fold
+        known = Fold(self._fold)
+        for draft in self._deferred:
+            if known.replay_of(draft) is None:
+                known.add(self._place(draft, known.seq + 1))
+        return known
 
     @property
     def tag(self) -> WriterTag:
@@ -87,6 +94,9 @@ class Journal:
 
     def defer(self, *drafts: Draft) -> None:
         """Queue drafts for the next append."""
+        for draft in drafts:
+            check_draft(draft, self._speaker.writer)
+            self._place(draft, self._fold.seq + 1)
         self._deferred.extend(drafts)
 
     async def append(self, *drafts: Draft) -> None:
@@ -116,12 +126,16 @@ class Journal:
             self._fault("artifact", "before")
             await self._client.put_artifact(content)
             self._fault("artifact", "applied")
-            self._stored.add(digest)
+            self._remember(digest, content)
         return digest
 
     async def fetch(self, digest: Sha256) -> bytes:
-        """Read an artifact of this run."""
-        return await self._client.get_artifact(digest)
+        """Read an artifact of this run; small ones are read once per process."""
+        known = self._stored.get(digest)
+        if known is None:
+            known = await self._client.get_artifact(digest)
+            self._remember(digest, known)
+        return known
 
     async def fetch_record(self, kind: type[T], digest: Sha256) -> T:
         """Read an artifact that holds a record. Raises RecordError if it is none."""
@@ -137,6 +151,9 @@ class Journal:
                 await self.load()
                 return
             self._fold.add(self._place(draft, item.seq))
+
+    def _remember(self, digest: Sha256, content: bytes) -> None:
+        self._stored[digest] = content if len(content) <= limits.ARTIFACT_KEPT_BYTES else None
 
     def _place(self, draft: Draft, seq: int) -> Entry:
         return entry_from_draft(

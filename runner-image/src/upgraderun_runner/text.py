@@ -1,0 +1,15 @@
+"""Texts for the journal and for people: redacted first, cut second (security.md §5).
+
+Callers: everything that puts a message into an entry, a verdict or a report.
+"""
+
+from upgraderun_protocol.limits import OUTCOME_DATA_MESSAGE_MAX
+from upgraderun_protocol.redact import Redactor, SafeText
+
+
+def brief(redactor: Redactor, text: str, bytes_max: int = OUTCOME_DATA_MESSAGE_MAX) -> SafeText:
+    """One line of at most `bytes_max` bytes: an entry is bounded in bytes, not in characters."""
+    line = redactor.redact(" ".join(text.split()), bytes_max)
+    while len(line.encode("utf-8")) > bytes_max:
+        line = SafeText(line[: len(line) - 1])
+    return line
