@@ -89,12 +89,15 @@ class Platform:
 
     async def apply_policy(self, **changes: Any) -> None:
         """Apply the default policy with top-level fields of its spec changed."""
-        spec = {**self.policy, **changes}
+        await self.apply_named_policy("default", {**self.policy, **changes})
+
+    async def apply_named_policy(self, name: str, spec: Json) -> None:
+        """Apply a policy."""
         await self.kube.apply(
             {
                 "apiVersion": "upgraderun.dev/v1alpha1",
                 "kind": "UpgradePolicy",
-                "metadata": {"name": "default", "namespace": self.namespace},
+                "metadata": {"name": name, "namespace": self.namespace},
                 "spec": spec,
             }
         )
