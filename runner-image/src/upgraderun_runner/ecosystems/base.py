@@ -416,9 +416,9 @@ class ValidationRecord:
     introduced: tuple[Finding, ...]
     flaky: tuple[str, ...]
     unstable: tuple[str, ...]
-    lost_tests: tuple[LostTest, ...] = bounded(items_max=TESTS_MAX)
     tests_exist: bool
     duration_ms: int
+    lost_tests: tuple[LostTest, ...] = bounded(items_max=TESTS_MAX, default=())
 
     @property
     def regressed(self) -> bool:

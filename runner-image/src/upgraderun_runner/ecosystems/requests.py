@@ -83,8 +83,8 @@ class ValidationRequest:
     """Phases 5 and 10: all checks of exactly one snapshot.
 
     With a `baseline`, and then with its snapshot, the record says what is introduced. `base_tag` is the
-    base's nearest reachable tag or empty. `scratch` may exist; each validation makes a new, randomly
-    named directory in it.
+    base's nearest reachable tag or empty. `scratch` is a new, randomly named directory that was never
+    used before; repetitions get numbered directories in it.
     """
 
     tree: str

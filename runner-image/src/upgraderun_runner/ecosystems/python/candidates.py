@@ -4,7 +4,7 @@ Callers: `PythonEcosystem`. Pure but for one sandbox command that reads the regi
 every newer version are listed, so that `no_candidate` explains itself.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -266,8 +266,3 @@ def rank(candidates: tuple[Candidate, ...], select: Select) -> tuple[Target, ...
             best[key] = candidate
     chosen = sorted(best.values(), key=lambda c: (c.change_class.rank, c.name))
     return tuple(candidate.target for candidate in chosen)
-
-
-def entry_pages_wanted(entries: Mapping[str, str]) -> tuple[Wanted, ...]:
-    """Ask for several names, each at its registry, in a fixed order."""
-    return tuple(Wanted(name, index) for name, index in sorted(entries.items()))

@@ -111,7 +111,4 @@ def wheel_platforms(facts: PlatformFacts) -> frozenset[str]:
         tags |= {f"manylinux_{major}_{n}_{machine}" for n in range(5, minor + 1)}
         legacy = {5: "manylinux1", 12: "manylinux2010", 17: "manylinux2014"}
         tags |= {f"{name}_{machine}" for n, name in legacy.items() if n <= minor}
-    if facts.libc == "musl":
-        major, minor = (int(part) for part in facts.libc_version.split(".")[:2])
-        tags |= {f"musllinux_{major}_{n}_{machine}" for n in range(minor + 1)}
     return frozenset(tags)

@@ -1,0 +1,1 @@
+"""Programs that sandbox commands start with `python -I`; nothing imports them."""

@@ -1,0 +1,58 @@
+"""Make the writable state of one validation: source copy with a synthetic git, private uv cache.
+
+Started by a sandbox command as `python -I prepare.py SNAPSHOT SOURCE CACHE PRIVATE GIT TAG`. The one
+commit holds exactly the tree, so that versions derived from git build and tests that read git metadata run
+(upgrade-run.md §7.3); it is the same for the same tree. Nobody reads it afterwards.
+"""
+
+import os
+import subprocess
+import sys
+
+WHEN = "2020-01-01T00:00:00Z"
+
+
+def copy(source: str, target: str) -> None:
+    """Copy with modes, times and links; the target must not exist."""
+    subprocess.run(["/bin/cp", "-a", f"{source}/.", target], check=True)
+
+
+def synthetic_git(git: str, tree: str, tag: str) -> None:
+    """Commit everything, ignored files included: they are tracked in the snapshot's tree."""
+    environment = {
+        **os.environ,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_AUTHOR_NAME": "upgraderun",
+        "GIT_AUTHOR_EMAIL": "upgraderun@localhost",
+        "GIT_AUTHOR_DATE": WHEN,
+        "GIT_COMMITTER_NAME": "upgraderun",
+        "GIT_COMMITTER_EMAIL": "upgraderun@localhost",
+        "GIT_COMMITTER_DATE": WHEN,
+    }
+    steps = [
+        ["init", "-q", "--initial-branch=main", "."],
+        ["add", "--all", "--force", "."],
+        ["commit", "-q", "--no-verify", "--allow-empty", "--message", "tree under test"],
+    ]
+    if tag:
+        steps.append(["tag", "--", tag])
+    for step in steps:
+        subprocess.run([git, "-c", "gc.auto=0", *step], check=True, cwd=tree, env=environment)
+
+
+def main(arguments: list[str]) -> int:
+    """Copy, then commit."""
+    snapshot, source, cache, private, git, tag = arguments
+    os.umask(0o022)
+    for folder in (source, private):
+        os.makedirs(folder)  # noqa: PTH103 - plain paths in, plain paths out
+    copy(snapshot, source)
+    subprocess.run(["/bin/chmod", "-R", "u+w", source], check=True)
+    copy(cache, private)
+    synthetic_git(git, source, tag)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
