@@ -1,12 +1,18 @@
 """The only HTTP client for the forge (style.md §9.4): bounded, no redirects, one host.
 
-Callers: `forge.github`. A transport error, a 5xx or an unreadable body is `NoAnswer`: unknown.
+Callers: `forge.github`. A transport error, a 5xx, a limit or an unreadable body is `NoAnswer`.
 """
 
+import json
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
+
+import httpx
+
+from upgraderun_runner.forge import limits
 
 Monotonic = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
@@ -14,17 +20,15 @@ Sleep = Callable[[float], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The forge answered below 500; `body` is decoded JSON or None."""
+    """The forge answered below 500, no limit; `body` is decoded JSON, None if there was none."""
 
     status: int
     body: Any
-    retry_after_seconds: int | None
-    rate_limited: bool
 
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """No verdict: transport error, 5xx, 429 or secondary limit. `retry_after_seconds` is obeyed."""
+    """No verdict: transport error, 5xx, redirect, limit. `retry_after_seconds` is obeyed."""
 
     reason: str
     retry_after_seconds: int | None = None
@@ -33,35 +37,140 @@ class NoAnswer:
 class WritePacer:
     """Keeps writes to one host at least `interval_seconds` apart; git push and API share one."""
 
-    def __init__(self, monotonic: Monotonic, sleep: Sleep, interval_seconds: float = 1.0) -> None:
-        raise NotImplementedError
+    def __init__(
+        self,
+        monotonic: Monotonic,
+        sleep: Sleep,
+        interval_seconds: float = limits.WRITE_INTERVAL_SECONDS,
+    ) -> None:
+        self._monotonic = monotonic
+        self._sleep = sleep
+        self._interval = interval_seconds
+        self._last: float | None = None
 
     async def wait(self) -> None:
-        """Return when the next write may start, and count it as started."""
-        raise NotImplementedError
+        """Return when the next write may start. Call `finished` when it ended."""
+        if self._last is not None:
+            pause = self._last + self._interval - self._monotonic()
+            if pause > 0:
+                await self._sleep(pause)
+        self._last = self._monotonic()
+
+    def finished(self) -> None:
+        """Count the interval from the end of the write."""
+        self._last = self._monotonic()
 
 
 class ForgeHttp:
-    """JSON over HTTPS to one API root. `api_url` comes from the policy; the token goes nowhere else."""
+    """JSON over HTTPS to one API root that the policy names; the token goes nowhere else (H22)."""
 
     def __init__(
-        self,
-        api_url: str,
-        token: str,
-        *,
-        pacer: WritePacer,
-        tls: ssl.SSLContext | bool = True,
+        self, api_url: str, token: str, *, pacer: WritePacer, tls: ssl.SSLContext | bool = True
     ) -> None:
-        raise NotImplementedError
+        self._pacer = pacer
+        self._client = httpx.AsyncClient(
+            base_url=api_url.rstrip("/"),
+            verify=tls,
+            trust_env=False,
+            follow_redirects=False,
+            timeout=limits.HTTP_TIMEOUT_SECONDS,
+            headers={
+                "Accept": "application/vnd.github+json",
+                "Authorization": f"Bearer {token}",
+                "User-Agent": "upgraderun-publisher",
+                "X-GitHub-Api-Version": "2022-11-28",
+            },
+        )
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> Reply | NoAnswer:
         """Read; repeatable."""
-        raise NotImplementedError
+        return await self._call("GET", path, query=query)
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Reply | NoAnswer:
-        """Write once; never repeated by itself."""
-        raise NotImplementedError
+        """Write once, at its pace; never repeated by itself."""
+        await self._pacer.wait()
+        try:
+            return await self._call("POST", path, body=body)
+        finally:
+            self._pacer.finished()
 
     async def close(self) -> None:
         """Give the connections back."""
-        raise NotImplementedError
+        await self._client.aclose()
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> Reply | NoAnswer:
+        try:
+            async with self._client.stream(method, path, params=query, json=body) as response:
+                content = await _read(response)
+        except httpx.HTTPError as error:
+            return NoAnswer(f"{method} {path}: {type(error).__name__}")
+        if content is None:
+            return NoAnswer(f"{method} {path}: more than {limits.ANSWER_BYTES_MAX} bytes")
+        return _judge(f"{method} {path}", response, content)
+
+
+async def _read(response: httpx.Response) -> bytes | None:
+    content = bytearray()
+    async for chunk in response.aiter_bytes():
+        content += chunk
+        if len(content) > limits.ANSWER_BYTES_MAX:
+            return None
+    return bytes(content)
+
+
+def _judge(what: str, response: httpx.Response, content: bytes) -> Reply | NoAnswer:
+    status = response.status_code
+    body = _decode(content)
+    if _is_limit(response, body):
+        return NoAnswer(f"{what}: limited ({status})", _retry_after(response))
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return NoAnswer(f"{what}: {status}", _named_retry_after(response))
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        return NoAnswer(f"{what}: {status}, redirects aren't followed")
+    if body is None and status != HTTPStatus.NO_CONTENT and content:
+        return NoAnswer(f"{what}: {status} with a body that is no JSON")
+    return Reply(status, body)
+
+
+def _decode(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+        return None
+
+
+def _is_limit(response: httpx.Response, body: Any) -> bool:
+    """403 and 429 that are waits, not verdicts (reliability.md §3).
+
+    https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api: a limit shows by
+    `retry-after`, by `x-ratelimit-remaining: 0`, or only by what its documentation link names.
+    """
+    if response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
+        return True
+    if response.status_code != HTTPStatus.FORBIDDEN:
+        return False
+    link = body.get("documentation_url") if isinstance(body, dict) else None
+    return (
+        "retry-after" in response.headers
+        or response.headers.get("x-ratelimit-remaining") == "0"
+        or (isinstance(link, str) and "rate-limit" in link)
+    )
+
+
+def _retry_after(response: httpx.Response) -> int:
+    named = _named_retry_after(response)
+    return limits.RATE_LIMIT_SECONDS if named is None else named
+
+
+def _named_retry_after(response: httpx.Response) -> int | None:
+    text = response.headers.get("retry-after", "")
+    if not text.isascii() or not text.isdigit():
+        return None
+    return min(int(text), limits.RETRY_AFTER_SECONDS_MAX)

@@ -6,8 +6,9 @@ Caller: `forge.publication`.
 from dataclasses import dataclass
 
 from upgraderun_protocol.ids import CommitId
-
-from upgraderun_runner.workspace.git import Credential, Git
+from upgraderun_runner.forge import limits
+from upgraderun_runner.workspace.errors import GitFailed
+from upgraderun_runner.workspace.git import PUSH, Credential, Git
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +30,45 @@ class PushUnknown:
     text: str
 
 
+PushResult = PushApplied | PushRefused | PushUnknown
+
+
 def push_arguments(url: str, branch: str, commit: CommitId) -> tuple[str, ...]:
-    """The argv after `git`: `push --no-verify --porcelain --force-with-lease=refs/heads/<b>: …`."""
-    raise NotImplementedError
+    """The argv after the settings. The empty expectation means "must not exist"."""
+    return (
+        "push",
+        "--no-verify",
+        "--porcelain",
+        "--no-recurse-submodules",
+        f"--force-with-lease=refs/heads/{branch}:",
+        "--end-of-options",
+        url,
+        f"{commit}:refs/heads/{branch}",
+    )
 
 
 async def push_branch(
     git: Git, url: str, branch: str, commit: CommitId, credential: Credential | None
-) -> PushApplied | PushRefused | PushUnknown:
+) -> PushResult:
     """Push once. Never repeats by itself."""
-    raise NotImplementedError
+    arguments = push_arguments(url, branch, commit)
+    try:
+        result = await git.remote(*arguments, url=url, credential=credential, bounds=PUSH)
+    except GitFailed as error:
+        return PushUnknown(error.text)
+    said = result.stderr[-limits.DENIAL_CHARACTERS_MAX :]
+    return read_porcelain(result.stdout.decode("utf-8", errors="replace"), branch, said)
+
+
+def read_porcelain(output: str, branch: str, said: str) -> PushResult:
+    r"""Read `--porcelain` output: one line per ref, `<flag>\t<from>:<to>\t<summary>`."""
+    for line in output.splitlines():
+        flag, _, rest = line.partition("\t")
+        refs, _, summary = rest.partition("\t")
+        if refs.partition(":")[2] != f"refs/heads/{branch}":
+            continue
+        if flag in {"*", "="}:
+            return PushApplied()
+        if flag == "!":
+            return PushRefused(f"{summary}: {said}"[: limits.DENIAL_CHARACTERS_MAX])
+    return PushUnknown(said)

@@ -9,12 +9,13 @@ from enum import Enum
 
 from upgraderun_protocol.ids import CommitId
 from upgraderun_protocol.outcomes import ConflictKind
-
-from upgraderun_runner.forge.github import SeenPullRequest, Unknown
+from upgraderun_protocol.slugs import read_marker
+from upgraderun_runner.forge import limits
+from upgraderun_runner.forge.github import Denied, SeenPullRequest, Unknown
 
 
 class EffectJournal(Enum):
-    """What the journal says of `push` or `pr`: its last id."""
+    """What the journal says of `push` or `pr`, its ids taken together."""
 
     NOT_OPEN = "not_open"
     OPEN = "open"
@@ -36,7 +37,7 @@ class BranchAbsent:
 
 
 BranchSeen = BranchAt | BranchAbsent | Unknown
-PullRequestsSeen = tuple[SeenPullRequest, ...] | Unknown
+PullRequestsSeen = tuple[SeenPullRequest, ...] | Unknown | Denied
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class RecordBranch:
-    """Append push done, `found`."""
+    """Append push done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class BranchStands:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Append an intent if `needs_intent`, create, verify the head, look again."""
+    """Append an intent if `needs_intent`, create, verify the head."""
 
     needs_intent: bool
 
@@ -109,6 +110,11 @@ class Declined:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfirmAbsence:
+    """A branch that was there is gone: look once more, not before ABSENCE_SECONDS have passed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Unknown: no verdict; come back."""
 
@@ -116,7 +122,24 @@ class Wait:
     after_seconds: int | None = None
 
 
-BranchDecision = Push | RecordBranch | BranchStands | PublicationConflict | Declined | Wait
+@dataclass(frozen=True, slots=True)
+class Forbidden:
+    """The forge denies reading: a person must act."""
+
+    text: str
+    status: int | None = None
+
+
+BranchDecision = (
+    Push
+    | RecordBranch
+    | BranchStands
+    | PublicationConflict
+    | Declined
+    | ConfirmAbsence
+    | Wait
+    | Forbidden
+)
 PullRequestDecision = (
     Create
     | RecordPullRequest
@@ -125,18 +148,96 @@ PullRequestDecision = (
     | PublicationConflict
     | Declined
     | Wait
+    | Forbidden
 )
 
 
 def decide_branch(
     journal: EffectJournal, seen: BranchSeen, pull_requests: PullRequestsSeen, ours: Ours
 ) -> BranchDecision:
-    """First table of §13.5. `pull_requests` only matters where a done branch is absent."""
-    raise NotImplementedError
+    """First table of §13.5. `pull_requests` only matters where a pushed branch is absent."""
+    done = journal is EffectJournal.DONE
+    if isinstance(seen, Unknown):
+        return Wait(seen.reason, seen.retry_after_seconds)
+    if isinstance(seen, BranchAt):
+        if seen.commit == ours.commit:
+            return BranchStands() if done else RecordBranch()
+        kind = ConflictKind.HEAD_MOVED if done else ConflictKind.FOREIGN_BRANCH
+        return PublicationConflict(kind, f"branch at {ours.commit}", f"branch at {seen.commit}")
+    if not done:
+        return Push(needs_intent=journal is EffectJournal.NOT_OPEN)
+    if isinstance(pull_requests, Unknown):
+        return Wait(pull_requests.reason, pull_requests.retry_after_seconds)
+    if isinstance(pull_requests, Denied):
+        return Forbidden(pull_requests.text, pull_requests.status)
+    if pull_requests:
+        return BranchStands()  # merged or closed requests speak for themselves in the next table
+    if not seen.confirmed:
+        return ConfirmAbsence()
+    return Declined(f"branch {ours.branch} was removed before a pull request was opened")
 
 
 def decide_pull_request(
     journal: EffectJournal, pull_requests: PullRequestsSeen, branch: BranchSeen, ours: Ours
 ) -> PullRequestDecision:
     """Second table of §13.5."""
-    raise NotImplementedError
+    if journal is EffectJournal.DONE:
+        return PullRequestStands()
+    if isinstance(pull_requests, Unknown):
+        return Wait(pull_requests.reason, pull_requests.retry_after_seconds)
+    if isinstance(pull_requests, Denied):
+        return Forbidden(pull_requests.text, pull_requests.status)
+    if pull_requests:
+        return _judge_found(pull_requests, ours)
+    if isinstance(branch, Unknown):
+        return Wait(branch.reason, branch.retry_after_seconds)
+    if branch == BranchAt(ours.commit):
+        return Create(needs_intent=journal is EffectJournal.NOT_OPEN)
+    return LookAtBranch()
+
+
+def _judge_found(pull_requests: tuple[SeenPullRequest, ...], ours: Ours) -> PullRequestDecision:
+    expected = f"one pull request of run {ours.run_uid} to {ours.base_branch}"
+    foreign = [pull for pull in pull_requests if not is_ours(pull, ours)]
+    if foreign:
+        kind = ConflictKind.FOREIGN_PULL_REQUEST
+        return PublicationConflict(kind, expected, _names(foreign), _evidence(foreign))
+    if len(pull_requests) > 1:
+        kind = ConflictKind.DUPLICATE_PULL_REQUEST
+        return PublicationConflict(kind, expected, _names(pull_requests), _evidence(pull_requests))
+    (pull,) = pull_requests
+    if pull.state == "closed":
+        return Declined(f"pull request #{pull.number} was closed without a merge")
+    if pull.state == "merged" or pull.head_commit == ours.commit:
+        return RecordPullRequest(pull)
+    where = f"pull request #{pull.number}"
+    return PublicationConflict(
+        ConflictKind.HEAD_MOVED,
+        f"{where} at {ours.commit}",
+        f"{where} at {pull.head_commit}",
+        _evidence(pull_requests),
+    )
+
+
+def is_ours(pull: SeenPullRequest, ours: Ours) -> bool:
+    """Whether base branch and marker (run and digest; the target doesn't count) are ours."""
+    marker = read_marker(pull.body)
+    return (
+        pull.base_branch == ours.base_branch
+        and marker is not None
+        and marker[:2] == (ours.run_uid, ours.proposal_digest)
+    )
+
+
+def _names(pulls: list[SeenPullRequest] | tuple[SeenPullRequest, ...]) -> str:
+    shown = ", ".join(f"#{pull.number} by {pull.author}" for pull in pulls[:5])
+    return f"pull request {shown}"[: limits.EVIDENCE_CHARACTERS_MAX]
+
+
+def _evidence(pulls: list[SeenPullRequest] | tuple[SeenPullRequest, ...]) -> tuple[str, ...]:
+    return tuple(
+        f"#{pull.number} {pull.state} by {pull.author} to {pull.base_branch} at {pull.head_commit}"[
+            : limits.EVIDENCE_CHARACTERS_MAX
+        ]
+        for pull in pulls[:5]
+    )

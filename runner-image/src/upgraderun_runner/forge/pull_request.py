@@ -1,0 +1,135 @@
+"""`ensure_pull_request`: one pull request of ours (upgrade-run.md §12, §13.5).
+
+Caller: `forge.publication`. The answer of a create is judged by the same table as a list.
+"""
+
+from upgraderun_runner.forge import limits
+from upgraderun_runner.forge.branch import ensure_branch, see_branch
+from upgraderun_runner.forge.delivery import (
+    BranchEnsured,
+    Delivery,
+    NotPublished,
+    PublicationUnknown,
+    PullRequestEnsured,
+)
+from upgraderun_runner.forge.github import (
+    Created,
+    Denied,
+    NewPullRequest,
+    SeenPullRequest,
+    Unknown,
+)
+from upgraderun_runner.forge.tables import (
+    BranchAbsent,
+    BranchSeen,
+    Create,
+    EffectJournal,
+    LookAtBranch,
+    PullRequestDecision,
+    PullRequestsSeen,
+    PullRequestStands,
+    RecordPullRequest,
+    decide_pull_request,
+)
+
+
+async def ensure_pull_request(delivery: Delivery) -> PullRequestEnsured | NotPublished:
+    """One pull request of ours, then labels and reviewers. Call after `ensure_branch`."""
+    created = False
+    pulls = await _see(delivery)
+    for _ in range(limits.STEPS_MAX):
+        decision = await _decide(delivery, pulls)
+        if isinstance(decision, PullRequestStands):
+            return await _decorate(delivery, found=not created)
+        if isinstance(decision, RecordPullRequest):
+            await _record(delivery, decision.pull_request, found=not created)
+        elif isinstance(decision, LookAtBranch):
+            branch = await ensure_branch(delivery)
+            if not isinstance(branch, BranchEnsured):
+                return branch
+            pulls = await _see(delivery)
+        elif isinstance(decision, Create):
+            made = await _create(delivery, needs_intent=decision.needs_intent)
+            if isinstance(made, NotPublished):
+                return made
+            created, pulls = made
+        else:
+            ended = await delivery.ended("pr", decision)
+            assert ended is not None, f"{decision} neither goes on nor ends"
+            return ended
+    return PublicationUnknown("the pull requests of our branch don't hold still")
+
+
+async def _see(delivery: Delivery) -> PullRequestsSeen:
+    return await delivery.remote.forge.pull_requests_from(delivery.to.branch)
+
+
+async def _decide(delivery: Delivery, pulls: PullRequestsSeen) -> PullRequestDecision:
+    journal = delivery.journal.state("pr")
+    branch: BranchSeen = BranchAbsent()
+    if pulls == () and journal is not EffectJournal.DONE:
+        branch = await see_branch(delivery)
+    return decide_pull_request(journal, pulls, branch, delivery.ours)
+
+
+async def _create(
+    delivery: Delivery, *, needs_intent: bool
+) -> tuple[bool, PullRequestsSeen] | NotPublished:
+    """Create, and what is seen then: the answer itself, or a look with patience."""
+    to, subject = delivery.to, delivery.subject
+    if needs_intent:
+        await delivery.journal.intent("pr", {"branch": to.branch, "commit": subject.commit})
+    wish = NewPullRequest(subject.title, subject.body, to.branch, to.base_branch, to.draft)
+    delivery.fault("pull_request", "before")
+    answer = await delivery.remote.forge.create_pull_request(wish)
+    delivery.fault("pull_request", "applied")
+    if isinstance(answer, Created):
+        return True, (answer.pull_request,)
+    if isinstance(answer, Denied):
+        return await delivery.denied("pr", answer)
+    if isinstance(answer, Unknown) and answer.retry_after_seconds is not None:
+        return PublicationUnknown(answer.reason, answer.retry_after_seconds)
+    pulls = await _look(delivery)
+    if pulls == ():
+        said = answer.reason if isinstance(answer, Unknown) else answer.text
+        return PublicationUnknown(f"no pull request after the create: {said}")
+    return False, pulls
+
+
+async def _look(delivery: Delivery) -> PullRequestsSeen:
+    """Lists lag: look again and again before calling it nothing."""
+    pulls: PullRequestsSeen = ()
+    for delay in limits.LOOK_DELAYS_SECONDS:
+        await delivery.pause(delay)
+        pulls = await _see(delivery)
+        if pulls != ():
+            break
+    return pulls
+
+
+async def _record(delivery: Delivery, pull: SeenPullRequest, *, found: bool) -> None:
+    data = {
+        "number": str(pull.number),
+        "state": pull.state,
+        "commit": pull.head_commit,
+        "url": _link(delivery, pull.number),
+    }
+    await delivery.journal.outcome("pr", "done", {**data, "found": "true"} if found else data)
+    delivery.fault("pull_request", "recorded")
+
+
+async def _decorate(delivery: Delivery, *, found: bool) -> PullRequestEnsured:
+    number = delivery.journal.pull_request_number()
+    assert number is not None, "a done `pr` entry names its number"
+    to = delivery.to
+    delivery.fault("decoration", "before")
+    warnings = await delivery.remote.forge.decorate(number, to.labels, to.reviewers)
+    delivery.fault("decoration", "applied")
+    return PullRequestEnsured(
+        number, _link(delivery, number), found, warnings[: limits.WARNINGS_MAX]
+    )
+
+
+def _link(delivery: Delivery, number: int) -> str:
+    """Built from the policy's host and a number, never copied from a reply (H22)."""
+    return f"{delivery.to.web_url}/pull/{number}"
