@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from clusterlib import binaries, containerd, instances, kind, layout, local, provisioner
+from clusterlib import binaries, containerd, images, instances, kind, layout, local, provisioner
 from clusterlib.errors import ClusterError
 
 DEFAULT_NAME = "default"
@@ -39,8 +39,8 @@ def _parser() -> argparse.ArgumentParser:
     mode.add_argument("--no-fsync", action="store_true", help="faster, loses data on power loss")
     _api_mode(_command(commands, "down", _down, "remove a cluster with all it made"))
     _command(commands, "status", _status, "show what runs")
-    load = _command(commands, "load", _load, "import OCI archives on every node")
-    load.add_argument("images", nargs="+", type=Path, metavar="IMAGE", help="an OCI archive")
+    load = _command(commands, "load", _load, "import images on every node, print their references")
+    load.add_argument("images", nargs="+", metavar="IMAGE", help="a built one, or an OCI archive")
     _command(commands, "kubeconfig", _kubeconfig, "print the path of the kubeconfig")
     build = _command(commands, "binaries", _binaries, "build the programs, print their paths")
     build.add_argument("names", nargs="*", metavar="NAME", help=", ".join(binaries.ALL))
@@ -108,14 +108,15 @@ def _status(options: argparse.Namespace) -> None:
 
 
 def _load(options: argparse.Namespace) -> None:
-    if missing := [str(path) for path in options.images if not path.is_file()]:
-        raise ClusterError(f"no such archive: {missing}; `hack/images build` makes them")
-    for archive in options.images:
+    for archive in [images.archive_of(each) for each in options.images]:
+        tag, digest = images.identity(archive)
+        name = tag.rpartition(":")[0]
         if kind.is_chosen():
-            kind.load(options.name, archive)
+            kind.load(options.name, archive, tag, f"{name}@{digest}")
         else:
             for node in _existing(options.name).nodes:
-                containerd.load(node, archive)
+                containerd.load(node, archive, name)
+        print(f"{name}@{digest}")
 
 
 def _kubeconfig(options: argparse.Namespace) -> None:

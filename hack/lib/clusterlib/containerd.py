@@ -73,11 +73,6 @@ def load(node: Node, archive: Path, name: str | None = None) -> None:
     run([*_ctr(node), "images", "import", *by_digest, str(archive)])
 
 
-def tag(node: Node, source: str, target: str) -> None:
-    """Give an image a second name."""
-    run([*_ctr(node), "images", "tag", "--force", source, target])
-
-
 def image_names(node: Node) -> list[str]:
     """Names of all images on the node."""
     return run([*_ctr(node), "images", "list", "--quiet"]).split()

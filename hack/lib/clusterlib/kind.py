@@ -68,9 +68,12 @@ def kubeconfig(name: str) -> Path:
     return path
 
 
-def load(name: str, archive: Path) -> None:
-    """Import an OCI archive on every node."""
+def load(name: str, archive: Path, tag: str, by_digest: str) -> None:
+    """Import an OCI archive on every node, under its tag and by digest."""
     run(["kind", "load", "image-archive", str(archive), "--name", _cluster(name)])
+    retag = ["ctr", "--namespace", "k8s.io", "images", "tag", "--force", tag, by_digest]
+    for node in run(["kind", "get", "nodes", "--name", _cluster(name)]).split():
+        run(["docker", "exec", node, *retag])
 
 
 def kubeconfig_path(name: str) -> Path:
