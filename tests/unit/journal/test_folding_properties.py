@@ -1,6 +1,6 @@
 """Properties of the fold: any prefix folds, alone or continued (reliability.md I3, Q7)."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.journal_story import TO_FROZEN, Story, admit, incarnation, pod
 
@@ -12,6 +12,7 @@ from upgraderun_protocol.fold import Fold
 _ALL = (admit(), pod("a1"), pod("a1", "done"), incarnation("a1", 1), *TO_FROZEN)
 
 
+@settings(max_examples=25, deadline=None)
 @given(cuts=st.sets(st.integers(1, len(_ALL) - 1)), soft=st.sampled_from([2048, 4096, 12288]))
 def test_writes_segments_and_caches_never_change_the_fold(cuts: set[int], soft: int) -> None:
     """However the same entries are written and compacted, the fold is the same, cached or not."""
@@ -30,6 +31,7 @@ def test_writes_segments_and_caches_never_change_the_fold(cuts: set[int], soft: 
     assert view_of(story.raw, story.segments).state == known.state
 
 
+@settings(max_examples=25, deadline=None)
 @given(length=st.integers(0, len(_ALL)))
 def test_every_prefix_folds(length: int) -> None:
     """Every prefix of a valid journal can be resumed (I3)."""

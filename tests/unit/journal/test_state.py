@@ -2,6 +2,7 @@
 
 import pytest
 from support.journal_story import (
+    APPLY,
     BASELINE,
     CANDIDATES,
     FINALIZED,
@@ -254,25 +255,11 @@ class TestWork:
         assert open_promotion.promoted is None
         assert promoted.target == Target("urllib3", "1", "2")
 
-    def test_a_promotion_without_names_keeps_the_earlier_target(self) -> None:
-        story = started()
-        story.add(*TO_FROZEN[:-2], epoch=1)
-        story.add(
-            draft("s3", "step", "intent", tool="normalize_manifests"),
-            draft(
-                "s3/promotion", "promotion", "intent", {"plan": sha("4")}, promotes="pair"
-            ),
-            draft("s3/promotion", "promotion"),
-            epoch=1,
-        )
-
-        assert story.view.state.promoted == Target("requests", "2.31.0", "2.32.0")
-
     def test_an_aborted_promotion_promotes_nothing(self) -> None:
         story = started()
         story.add(
             draft("s0", "step", "intent", tool="apply_upgrade"),
-            draft("s0/promotion", "promotion", "intent", {"plan": sha("4")}, promotes="pair"),
+            APPLY[3],
             draft("s0/promotion", "promotion", "interrupted", reason="aborted"),
             draft("s0", "step", "interrupted", tool="apply_upgrade", reason="killed"),
             epoch=1,
@@ -470,6 +457,7 @@ class TestContradictions:
             end("a1", "crashed"),
             answer("approved"),
             TO_FROZEN[-1],
+            APPLY[4],
         ],
         ids=lambda item: f"{item.id} {item.state}",
     )

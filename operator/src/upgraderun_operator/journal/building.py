@@ -26,7 +26,7 @@ from upgraderun_operator.journal.records import (
 )
 from upgraderun_operator.journal.state import Stage, Usage
 from upgraderun_protocol.entries import Entry
-from upgraderun_protocol.ids import CommitId
+from upgraderun_protocol.ids import CommitId, TreeId
 
 T = TypeVar("T")
 
@@ -42,9 +42,10 @@ class Building:
     context: Context | None = None
     baseline: Baseline | None = None
     candidate: Target | None = None
-    promoting: Target | None = None
+    promoting: dict[str, Target] = field(default_factory=dict)
     promoted: Target | None = None
     validation: Validation | None = None
+    freezing: dict[str, tuple[CommitId, TreeId]] = field(default_factory=dict)
     proposal: Proposal | None = None
     requests: dict[str, Request] = field(default_factory=dict)
     pushes: dict[str, Push] = field(default_factory=dict)

@@ -61,7 +61,7 @@ def _stored(
     return {
         "type": kind.value,
         "status": verdict.status.value,
-        "reason": verdict.reason,
+        "reason": str(verdict.reason),
         "message": verdict.message[:MESSAGE_MAX],
         "lastTransitionTime": before.get("lastTransitionTime", now) if unchanged else now,
         "observedGeneration": generation,

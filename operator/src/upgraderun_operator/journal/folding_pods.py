@@ -36,10 +36,10 @@ def take_admit(known: Building, entry: Entry) -> None:
     known.admission = Admission(
         at=entry.at,
         policy_name=data["policy"],
-        policy_hash=data["policyHash"],
+        policy_hash=data.get("policyHash"),
         config_hash=data["configHash"],
-        repository=data["repository"],
-        branch=data["branch"],
+        repository=data.get("repository"),
+        branch=data.get("branch"),
         policy=entry.artifacts["policy"],
         base_commit=commit_of(data.get("baseCommit")),
         host=data.get("host"),

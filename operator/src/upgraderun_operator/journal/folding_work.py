@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from upgraderun_operator.journal.building import Building, target_of
+from upgraderun_operator.journal.building import Building, intended, target_of
 from upgraderun_operator.journal.records import (
     Baseline,
     Context,
@@ -67,21 +67,25 @@ def take_step(known: Building, entry: Entry) -> None:
 def take_promotion(known: Building, entry: Entry) -> None:
     """A pair moves into the work tree."""
     if entry.state is EntryState.INTENT:
-        known.promoting = target_of(entry.data)
+        data = entry.data
+        known.promoting[entry.id] = Target(data["name"], data["from"], data["to"])
     elif entry.state is EntryState.DONE:
-        known.promoted = known.promoting or known.promoted
+        known.promoted = intended(known.promoting, entry.id, entry)
 
 
 def take_proposal(known: Building, entry: Entry) -> None:
-    """The commit is frozen."""
+    """The commit is intended, or frozen: the intent says which commit, the record is the digest."""
     data = entry.data
-    if entry.state is EntryState.DONE:
+    if entry.state is EntryState.INTENT:
+        known.freezing[entry.id] = (CommitId(data["commit"]), TreeId(data["tree"]))
+    elif entry.state is EntryState.DONE:
+        commit, tree = intended(known.freezing, entry.id, entry)
         known.proposal = Proposal(
             id=entry.id,
             at=entry.at,
-            digest=ProposalDigest(data["digest"]),
-            commit=CommitId(data["commit"]),
-            tree=TreeId(data["tree"]),
+            digest=ProposalDigest(entry.artifacts["record"]),
+            commit=commit,
+            tree=tree,
             target=Target(data["name"], data["from"], data["to"]),
             files=int(data["files"]),
             added=int(data["added"]),

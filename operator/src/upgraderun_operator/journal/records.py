@@ -35,11 +35,11 @@ class Admission:
 
     at: str
     policy_name: str
-    policy_hash: str
     config_hash: str
-    repository: str
-    branch: str
     policy: Sha256
+    policy_hash: str | None = None
+    repository: str | None = None
+    branch: str | None = None
     base_commit: CommitId | None = None
     host: str | None = None
     generation: str | None = None

@@ -5,7 +5,7 @@ object as it was decoded, so `spec` and metadata are there for whoever needs the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from upgraderun_operator.journal.codec import LoadedJournal, load, segment_names
@@ -22,9 +22,9 @@ class RunView:
 
     ref: RunRef
     resource_version: ResourceVersion
-    raw: Mapping[str, Any]
-    journal: LoadedJournal
-    state: RunState
+    raw: Mapping[str, Any] = field(repr=False)
+    journal: LoadedJournal = field(repr=False)
+    state: RunState = field(repr=False)
     facts: Facts
 
     @property
