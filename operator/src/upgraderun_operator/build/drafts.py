@@ -10,7 +10,10 @@ from upgraderun_protocol.entries import Draft, Entry, EntryState
 from upgraderun_protocol.ids import EntryId, Epoch, Sha256
 from upgraderun_protocol.limits import ENTRY_BYTES_MAX, ENTRY_DATA_VALUE_MAX
 
-_GIVES_WAY: Final = ("message", "observed", "expected", "by", "approval", "repository", "branch")
+_GIVES_WAY: Final = ("message", "observed", "expected", "approval", "by")
+_LEFT_OUT: Final = ("repository", "generation", "branch")
+"""Names that another place knows too: half of one would be a wrong one, so none is cut."""
+
 _WORST_SEQ: Final = 99_999
 _WORST_TIME: Final = "2026-01-01T00:00:00.000000Z"
 
@@ -24,13 +27,22 @@ def fitted(
 ) -> Draft:
     """Make a draft; values that are None are left out, free texts are cut until it fits.
 
-    Raises EntryError if identities alone are too long: that is a bug of the caller.
+    What is too long even then loses names that are known elsewhere. Raises EntryError if identities
+    alone are too long: that is a bug of the caller.
     """
-    kept = {key: value[:ENTRY_DATA_VALUE_MAX] for key, value in data.items() if value is not None}
+    kept = {key: value for key, value in data.items() if value is not None}
+    for key, value in tuple(kept.items()):
+        if len(value) > ENTRY_DATA_VALUE_MAX and key in _LEFT_OUT:
+            del kept[key]
+        elif key in _GIVES_WAY:
+            kept[key] = value[:ENTRY_DATA_VALUE_MAX]
     for key in _GIVES_WAY:
         over = _size(entry_id, kind, state, kept, artifacts or {}) - ENTRY_BYTES_MAX
         if over > 0 and key in kept:
             kept[key] = _shorter(kept[key], over)
+    for key in _LEFT_OUT:
+        if _size(entry_id, kind, state, kept, artifacts or {}) > ENTRY_BYTES_MAX:
+            kept.pop(key, None)
     return Draft(EntryId(entry_id), kind, state, kept, artifacts or {})
 
 

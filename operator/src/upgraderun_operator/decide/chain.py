@@ -1,7 +1,7 @@
 """Chains: rules with names, in order, the first answer wins (house style, point 3).
 
 A rule is a function with one sentence as docstring; `docs/decisions.md` is rendered from them, so
-the page can't differ from the code. Callers: the modules of `decide`, `build.decisions_page`.
+the page can't differ from the code. Callers: the modules of `decide`, `hack/decisions.py`.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,29 +11,31 @@ from upgraderun_operator.decide.decision import Decision
 from upgraderun_operator.decide.observation import Observation
 
 Rule = Callable[[Observation], Decision | None]
+Condition = Callable[[Observation], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Rules in order. `title` says which question the chain answers."""
+    """Rules in order, asked only where `when` holds. `title` is the question that it answers."""
 
     name: str
     title: str
+    when: Condition
     rules: tuple[Rule, ...]
 
     def __call__(self, seen: Observation) -> Decision | None:
         """Give the first answer, marked with chain and rule; None if no rule answers."""
+        if not self.when(seen):
+            return None
         for rule in self.rules:
             decision = rule(seen)
             if decision is not None:
-                return decision if decision.rule else replace(decision, rule=self._name(rule))
+                name = f"{self.name}.{rule_name(rule)}"
+                return decision if decision.rule else replace(decision, rule=name)
         return None
 
-    def _name(self, rule: Rule) -> str:
-        return f"{self.name}.{rule_name(rule)}"
-
     def walk(self) -> Iterator["Chain"]:
-        """This chain and those it leads to, each once, in order."""
+        """This chain and those it leads to, in order of first mention."""
         yield self
         for rule in self.rules:
             if isinstance(rule, Chain):
@@ -45,19 +47,20 @@ def rule_name(rule: Rule) -> str:
     return rule.name if isinstance(rule, Chain) else rule.__name__
 
 
-def rule_sentence(rule: Rule) -> str:
-    """First sentence of a rule's docstring, or the title of a chain."""
-    if isinstance(rule, Chain):
-        return rule.title
-    return (rule.__doc__ or "").strip().splitlines()[0]
+def sentence(function: Rule | Condition) -> str:
+    """First line of a docstring; for a chain, the condition under which it is asked."""
+    source = function.when if isinstance(function, Chain) else function
+    return (source.__doc__ or "").strip().splitlines()[0]
 
 
 def render(chain: Chain) -> str:
     """Write every chain as a numbered list in Markdown."""
-    parts = []
+    parts: dict[str, str] = {}
     for part in chain.walk():
-        lines = [f"## {part.name}", "", part.title, ""]
+        lines = [f"## {part.name}", "", f"{part.title} {sentence(part)}", ""]
         for number, rule in enumerate(part.rules, 1):
-            lines.append(f"{number}. `{rule_name(rule)}`: {rule_sentence(rule)}")
-        parts.append("\n".join(lines) + "\n")
-    return "\n".join(parts)
+            link = f"[{rule_name(rule)}](#{rule_name(rule)})"
+            name = link if isinstance(rule, Chain) else f"`{rule_name(rule)}`"
+            lines.append(f"{number}. {name}: {sentence(rule)}")
+        parts.setdefault(part.name, "\n".join(lines) + "\n")
+    return "\n".join(parts.values())

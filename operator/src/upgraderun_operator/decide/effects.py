@@ -39,7 +39,6 @@ class Append:
 class TakeRepositoryLease:
     """Hold the repository for this run; `seen` is what the compare-and-set rests on."""
 
-    name: str
     url: str
     holder: str
     seen: RepositoryLeaseView
@@ -50,9 +49,9 @@ class TakeRepositoryLease:
 class ReleaseRepositoryLease:
     """Give the repository back. `frozen`: the run's target, kept on the Lease while it waits."""
 
-    name: str
     holder: str
     frozen: str | None
+    seen: RepositoryLeaseView
     POINT: ClassVar[str] = "lease_release"
 
 

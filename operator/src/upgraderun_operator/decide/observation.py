@@ -1,19 +1,21 @@
 """`Observation`: everything that one pass knows. The only input of `decide`.
 
-Made by `observe` in steps: `needs.next_need` says what the state of the run asks for, one reading
-after the other; what nothing asks for stays NOT_READ. Values only: no clock, no client.
+Made by `observe` in steps: a rule that needs a part of the world answers with `Look`, then all
+rules are asked again; what nobody asks for stays NOT_READ. Values only: no clock, no client.
 """
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from upgraderun_operator.build.context import BuildOptions
+from upgraderun_operator.build.frozen import FrozenAdmission
 from upgraderun_operator.decide.readings import NOT_READ, Reading, known
 from upgraderun_operator.decide.views import (
     ApprovalView,
     ChildView,
     DestinationRefused,
     DestinationView,
+    Malformed,
     PodView,
     RemoteView,
     ReportView,
@@ -23,8 +25,7 @@ from upgraderun_operator.journal.facts import Facts
 from upgraderun_operator.journal.run import RunView
 from upgraderun_operator.journal.state import RunState
 from upgraderun_operator.model.objects import UpgradePolicy, UpgradeRun
-from upgraderun_operator.model.policy import PolicyRefusal, ResolvedPolicy
-from upgraderun_protocol.bundle import EarlierProposals
+from upgraderun_operator.model.policy import ResolvedPolicy
 from upgraderun_protocol.ids import Epoch
 from upgraderun_protocol.report import ReportRecord
 
@@ -35,7 +36,8 @@ class Observation:
 
     `now`: wall clock, only for messages, stamps and deadlines that stamps give. `fresh`: the run
     was read less than 90 s ago on the monotonic clock. `nonce`: 32 random hex digits that a
-    request may use. `announced`: names of Events that this process knows to exist.
+    request may use. `announced`: keys of Events that this process knows to exist. `unanswered`:
+    passes in a row before this one in which the world didn't answer.
     """
 
     view: RunView
@@ -46,10 +48,10 @@ class Observation:
     options: BuildOptions
     fresh: bool = True
     announced: frozenset[str] = frozenset()
+    unanswered: int = 0
 
     policy: Reading[UpgradePolicy] = NOT_READ
-    frozen: Reading[ResolvedPolicy | PolicyRefusal] = NOT_READ
-    earlier: Reading[EarlierProposals] = NOT_READ
+    frozen: Reading[FrozenAdmission] = NOT_READ
     decisions: Reading[bytes | str] = NOT_READ
     destination: Reading[DestinationView | DestinationRefused] = NOT_READ
     remote: Reading[RemoteView | DestinationRefused] = NOT_READ
@@ -59,7 +61,7 @@ class Observation:
     claim: Reading[ChildView] = NOT_READ
     lease: Reading[ChildView] = NOT_READ
     approvals: Reading[tuple[ApprovalView, ...]] = NOT_READ
-    record: Reading[ReportRecord] = NOT_READ
+    record: Reading[ReportRecord | Malformed] = NOT_READ
     report: Reading[ReportView] = NOT_READ
 
     @property
@@ -75,9 +77,9 @@ class Observation:
     @property
     def resolved(self) -> ResolvedPolicy:
         """The frozen policy. Only where the run is admitted and the policy was read."""
-        policy = known(self.frozen)
-        assert isinstance(policy, ResolvedPolicy)
-        return policy
+        frozen = known(self.frozen)
+        assert frozen is not None
+        return frozen.policy
 
     @property
     def stamp(self) -> str:

@@ -34,7 +34,7 @@ class PodView:
     """One pod by a live read. `owner_uid` is its controller's UID; times are RFC 3339.
 
     `container` is None while the kubelet hasn't said anything; "running" while it runs.
-    `ready_false`: the node controller marked a running pod not ready, so its node is silent.
+    `silent_at`: since when its node says nothing (runner-protocol.md §5.1, *node silent*).
     """
 
     name: str
@@ -45,7 +45,7 @@ class PodView:
     container: Terminated | Waiting | str | None = None
     deleted_at: str | None = None
     disrupted: bool = False
-    ready_false: bool = False
+    silent_at: str | None = None
     unschedulable: str | None = None
 
 
@@ -72,10 +72,11 @@ class Holder(StrEnum):
 class RepositoryLeaseView:
     """The repository Lease (DESIGN §7). `holder_name` is `<namespace>/<name>` of the other run.
 
-    `version` is None if the object doesn't exist yet. `frozen`: targets `name@version` of frozen,
+    `name` is the object's; `version` is None if the object doesn't exist yet. `frozen`: targets `name@version` of frozen,
     unfinished runs of this repository, by run `<namespace>/<name>/<uid>`.
     """
 
+    name: str
     holder: Holder
     holder_name: str = ""
     version: ResourceVersion | None = None
@@ -150,3 +151,10 @@ class ReportView:
     outcome: str
     digest: str | None
     version: ResourceVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A stored record breaks its form: the runner's fault, never to be repaired here."""
+
+    message: str

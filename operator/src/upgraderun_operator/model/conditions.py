@@ -57,6 +57,7 @@ class StalledReason(StrEnum):
     REQUESTER_UNKNOWN = "RequesterUnknown"
     JOURNAL_FULL = "JournalFull"
     JOURNAL_TOO_NEW = "JournalTooNew"
+    RUNNER_API_UNREACHABLE = "RunnerAPIUnreachable"
 
 
 class LiveReason(StrEnum):
@@ -150,6 +151,11 @@ STALLS: Final = MappingProxyType(
         StalledReason.JOURNAL_TOO_NEW: ReasonRow(
             "the journal was written by a newer version of the operator",
             "upgrade the operator again",
+        ),
+        StalledReason.RUNNER_API_UNREACHABLE: ReasonRow(
+            "runner after runner gave up because the operator's API didn't answer it",
+            "look at the operator's Service, its certificate and the NetworkPolicies of the "
+            "namespace; the next runner starts half an hour after the last one",
         ),
     }
 )
