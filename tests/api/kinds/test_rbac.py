@@ -28,6 +28,7 @@ RESOURCES: tuple[tuple[str, str], ...] = (
     *(("", f"serviceaccounts/{part}") for part in ("token",)),
     ("coordination.k8s.io", "leases"),
     ("networking.k8s.io", "networkpolicies"),
+    ("events.k8s.io", "events"),
     ("apps", "deployments"),
     ("batch", "jobs"),
     ("authentication.k8s.io", "tokenreviews"),
@@ -48,7 +49,7 @@ OPERATOR_RIGHTS: dict[tuple[str, str], frozenset[str]] = {
     ("", "serviceaccounts"): CHILD,
     ("networking.k8s.io", "networkpolicies"): CHILD,
     ("coordination.k8s.io", "leases"): CHILD | {"update"},
-    ("", "events"): frozenset({"create", "patch"}),
+    ("events.k8s.io", "events"): frozenset({"create", "patch"}),
     ("authentication.k8s.io", "tokenreviews"): frozenset({"create"}),
 }
 ROLE_RIGHTS: dict[str, dict[tuple[str, str], frozenset[str]]] = {
