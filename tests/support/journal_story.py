@@ -162,7 +162,7 @@ def ask(number: int = 1) -> Draft:
     )
 
 
-def answer(decision: str, number: int = 1, **data: str) -> Draft:
+def answer(decision: str, number: int = 1, /, **data: str) -> Draft:
     """Their answer."""
     return draft(f"req/{number}", "request", "done", decision=decision, **data)
 

@@ -227,7 +227,7 @@ class TestWork:
             "2026-11-30T08:00:00Z", EntryId("s1"), clean=True, tree=TreeId(git_id("c"))
         )
         assert state.proposal is not None
-        assert state.proposal.digest == sha("9")
+        assert str(state.proposal.digest) == sha("9")
         assert state.proposal.commit == git_id("d")
         assert state.target == target
         assert state.usage == Usage(attempts=1, deliveries=0, steps=2, validations=1)

@@ -132,8 +132,7 @@ def _contradiction(guard: Guard, view: RunView) -> str | None:
             return None if state.outcome is None else f"outcome {state.outcome.name}"
         case EntryAbsent(entry_id, entry_state):
             return None if _is_absent(view, entry_id, entry_state) else "entry is there"
-        case SeqIs(seq):
-            return None if state.seq == seq else f"seq {state.seq}"
+    return None if state.seq == guard.seq else f"seq {state.seq}"
 
 
 def _pod(view: RunView, tag: WriterTag) -> PodRecord | None:
