@@ -3,11 +3,15 @@
 `make generate` writes; `tests/unit/model/test_generated.py` calls `generated()` and compares.
 """
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 
+sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))
+
+from docpages import kinds_page, reasons_page
 from upgraderun_operator.model.crds import definitions
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,6 +26,8 @@ def generated() -> Mapping[Path, str]:
         text = _HEAD + yaml.safe_dump(definition, sort_keys=False, width=100, allow_unicode=True)
         files[Path("crds") / f"{plural}.yaml"] = text
         files[CHART / "crds" / f"{plural}.yaml"] = text
+    files[Path("docs/reasons.md")] = reasons_page()
+    files[Path("docs/kinds.md")] = kinds_page()
     return files
 
 

@@ -235,7 +235,12 @@ class TestRights:
     """H26: RBAC is exactly security.md §9."""
 
     def test_rights_are_the_golden_ones(self) -> None:
-        objects = render({"credentials": {"secretNames": ["forge"]}})
+        objects = render(
+            {
+                "credentials": {"secretNames": ["forge"]},
+                "scripted": {"configMapNames": ["decisions"]},
+            }
+        )
         rights = {
             f"{obj['kind']} {obj['metadata']['name']}": obj["rules"]
             for obj in objects

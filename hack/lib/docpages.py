@@ -1,0 +1,185 @@
+"""Pages of `docs/` that are computed from tables of the code: reasons and kinds.
+
+Caller: `hack/generate.py`. Prose that no table holds stands here as plain text.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from upgraderun_operator.model.conditions import STALLS, WAITS, LiveReason, Phase, ReasonRow
+from upgraderun_operator.model.conflicts import CONFLICTS
+from upgraderun_operator.model.crds import definitions
+from upgraderun_protocol.outcomes import CONFLICT_OUTCOMES, OUTCOMES, RetryClass
+
+_RETRY = {
+    RetryClass.NOW: "the same run, created again, may work at once",
+    RetryClass.LATER: "time must pass",
+    RetryClass.CHANGE: "repository, policy or run must change",
+    RetryClass.HUMAN: "somebody must look",
+    RetryClass.NO: "the answer stands",
+}
+
+_REASONS_HEAD = """\
+# Reasons
+
+Every word that a run may show in `status.outcome`, in `status.wait.reason` and as reason of a condition. Generated from
+the tables of the code by `make generate`.
+
+## Outcomes
+
+How a run ends. `status.outcome` and the reason of `Succeeded` are the first column, `status.exitCode` the third. The
+second column is the journal's spelling, which is also the metric label. An ended run is never started again; *again*
+says when a new one may get further: """
+
+_KINDS_HEAD = """\
+# Kinds
+
+All are namespaced, `upgraderun.dev/v1alpha1`. Complete manifests that work: [samples](samples/). The tables are generated
+from the models by `make generate`; `kubectl explain` says the same.
+
+| kind | short names | who writes it |
+|---|---|---|
+| `UpgradeRun` | `run`, `runs` | a user or a GitOps tool |
+| `UpgradePolicy` | `upp` | the platform team |
+| `UpgradeApproval` | `upa` | an approver |
+| `UpgradeReport` | `upr` | the operator |
+
+`kubectl get upgrades` lists all four.
+"""
+
+_RUN_HEAD = """\
+The spec never changes once the run is created, except `suspend`, `cancel` and `ttlSecondsAfterFinished`: another wish
+is another run. Bounds in `limits` and `upgrade.minimumReleaseAgeSeconds` only tighten what the policy gives. The
+annotation `upgraderun.dev/requested-by` holds the requester's user name; the server fills it in or says what to write.
+
+### Conditions
+
+| condition | becomes True when |
+|---|---|
+| `Succeeded` | the run ended with a proposal or a pull request. Unknown while it is active, False for every other end |
+| `BaselineValidated` | the untouched tree builds and passes its tests |
+| `UpgradeSelected` | one upgrade was chosen and moved into the work tree |
+| `Validated` | the upgraded tree was validated and brings no new finding |
+| `ProposalFrozen` | the one commit exists and can't change any more |
+| `Approved` | enough approvals of exactly this proposal count |
+| `Published` | the pull request is open |
+| `Suspended` | `spec.suspend` took effect |
+| `Stalled` | nothing moves until a person acts; the message says what to do |
+| `Conflict` | the world contradicts the journal; the run has stopped and touched nothing |
+| `NotIsolated` | repository code runs inside the runner pod (policy `sandbox.type: Inline`) |
+
+Reasons: [reasons](reasons.md). A suspended run shows the phase `Suspended`. The phases of a run that goes well:
+"""
+
+_POLICY_HEAD = """\
+A run names its policy in `policyRef`; without it the policy `default` of its namespace holds. Whoever may write a policy
+can have any Secret of its namespace mounted into a pod: grant it like creating pods. A policy is frozen when a run is
+admitted; only its prohibitions are read again before a push.
+"""
+
+_APPROVAL_HEAD = """\
+An approval answers one digest of one run: `status.pendingApproval.digest`. It never changes; deleting it takes it back,
+until the push has begun. `approver` is the user name of whoever creates it, and the annotation
+`upgraderun.dev/requester` repeats the run's `requested-by`, so that both are two people. One Reject ends the run.
+"""
+
+_REPORT_HEAD = """\
+Same name as its run, owned by it, written by the operator only. `presentationSha256` is the SHA-256 of the canonical JSON
+(sorted keys, no spaces, UTF-8) of `{target, capability, patch, checks}`, an absent field as null; the same value stands
+in `status.pendingApproval`, so an approver can prove that what was read is what is asked.
+"""
+
+_HEADS = {
+    "upgraderuns": _RUN_HEAD
+    + " → ".join(f"`{phase.value}`" for phase in Phase if phase is not Phase.SUSPENDED)
+    + ".\n",
+    "upgradepolicies": _POLICY_HEAD,
+    "upgradeapprovals": _APPROVAL_HEAD,
+    "upgradereports": _REPORT_HEAD,
+}
+
+
+def reasons_page() -> str:
+    """`docs/reasons.md`."""
+    retry = "; ".join(f"*{name.value}*: {meaning}" for name, meaning in _RETRY.items())
+    rows = "".join(
+        f"| `{row.reason}` | `{row.name}` | {row.exit_code} | {row.retry.value} | {row.next_step} |\n"
+        for row in OUTCOMES.values()
+    )
+    conflicts = "".join(
+        f"| `{kind.value}` | {row.meaning} | {row.next_step} | "
+        f"`{OUTCOMES[CONFLICT_OUTCOMES[kind]].reason}` |\n"
+        for kind, row in CONFLICTS.items()
+    )
+    live = ", ".join(f"`{reason.value}`" for reason in LiveReason)
+    return (
+        f"{_REASONS_HEAD}{retry}.\n\n"
+        f"| outcome | journal | exit code | again | what to do |\n|---|---|---|---|---|\n{rows}\n"
+        "## Waits\n\nPass by themselves; `Succeeded` stays Unknown with this reason.\n\n"
+        f"{_reason_table(WAITS.items())}\n"
+        "## Stalled\n\nA person must act; `Stalled` is True with this reason.\n\n"
+        f"{_reason_table(STALLS.items())}\n"
+        "## Conflicts\n\nThe world contradicts the journal. `status.conflict.kind` and the label of the "
+        "alert `UpgradeRunConflict` are the first column; nothing was touched.\n\n"
+        f"| kind | what contradicts | what to do | outcome |\n|---|---|---|---|\n{conflicts}\n"
+        f"## On the way\n\nReasons of conditions of a run that goes its way: {live}.\n"
+    )
+
+
+def _reason_table(rows: Iterable[tuple[str, ReasonRow]]) -> str:
+    lines = "".join(f"| `{reason}` | {row.meaning} | {row.next_step} |\n" for reason, row in rows)
+    return f"| reason | what it means | what to do |\n|---|---|---|\n{lines}"
+
+
+def kinds_page() -> str:
+    """`docs/kinds.md`."""
+    return _KINDS_HEAD + "".join(_kind(plural, crd) for plural, crd in definitions().items())
+
+
+def _kind(plural: str, crd: Mapping[str, Any]) -> str:
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    rules = "".join(f"- {rule['message']}.\n" for rule in schema["x-kubernetes-validations"])
+    rows = "".join(_fields(schema, ""))
+    return (
+        f"\n## {crd['spec']['names']['kind']}\n\n{_HEADS[plural]}\n"
+        f"### Rules of {crd['spec']['names']['kind']}\n\n{rules}\n"
+        f"### Fields of {crd['spec']['names']['kind']}\n\n"
+        f"`*` marks required fields.\n\n| field | type | default | meaning |\n|---|---|---|---|\n{rows}"
+    )
+
+
+def _fields(schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    required = schema.get("required", ())
+    for name, field in schema.get("properties", {}).items():
+        if not path and name in {"apiVersion", "kind", "metadata"}:
+            continue
+        here = f"{path}.{name}" if path else name
+        mark = "*" if name in required else ""
+        default = field.get("default")
+        shown = "" if default in (None, {}) else f"`{_literal(default)}`"
+        yield f"| `{here}`{mark} | {_type(field)} | {shown} | {field.get('description', '')} |\n"
+        yield from _fields(field, here)
+        yield from _fields(field.get("items", {}), f"{here}[]")
+
+
+def _literal(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    match field["type"]:
+        case "string" if "enum" in field:
+            return " · ".join(f"`{value}`" for value in field["enum"])
+        case "string":
+            return f"string ≤ {field['maxLength']}"
+        case "integer":
+            low, high = field.get("minimum"), field.get("maximum")
+            if low is None and high is None:
+                return "integer"
+            return f"integer {low}..{high}" if high is not None else f"integer ≥ {low}"
+        case "array":
+            return f"list ≤ {field['maxItems']} of {_type(field['items'])}"
+        case "object" if "additionalProperties" in field:
+            return f"map ≤ {field['maxProperties']} of {_type(field['additionalProperties'])}"
+        case other:
+            return str(other)
