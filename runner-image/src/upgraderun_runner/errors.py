@@ -126,22 +126,15 @@ class Yielded(Stop):
 class RunEnds(RunnerError):  # noqa: N818 - names an end, not a mistake
     """The run ends with an outcome of the table of upgrade-run.md §4.
 
-    `notes` are sentences for the report, `detail` is the digest of an artifact with the whole story.
+    `report` is the digest of the stored report record that tells people why.
     """
 
-    def __init__(
-        self,
-        outcome: str,
-        message: str,
-        notes: tuple[str, ...] = (),
-        detail: Sha256 | None = None,
-    ) -> None:
+    def __init__(self, outcome: str, message: str, report: Sha256 | None = None) -> None:
         super().__init__(f"{outcome}: {message}")
         assert outcome in OUTCOMES, f"no outcome is called {outcome!r}"
         self.outcome = outcome
         self.message = message
-        self.notes = notes
-        self.detail = detail
+        self.report = report
 
 
 class RunConflicts(RunnerError):  # noqa: N818 - names an end, not a mistake

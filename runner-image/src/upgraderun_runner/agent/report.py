@@ -130,8 +130,7 @@ def _is_absent(record: ValidationRecord, name: str) -> bool:
 
 def _patch(facts: ReportFacts, redactor: Redactor) -> str:
     """The patch as it is but for secrets; control characters of the source stay visible."""
-    lines = (redactor.redact(line, REPORT_PATCH_BYTES_MAX) for line in facts.patch.split("\n"))
-    text = "\n".join(lines)
+    text = redactor.redact(facts.patch, len(facts.patch) + 16)
     room = REPORT_PATCH_BYTES_MAX - len(_CUT.encode("utf-8"))
     data = text.encode("utf-8")
     if len(data) <= REPORT_PATCH_BYTES_MAX and not facts.patch_is_cut:

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from upgraderun_runner.tools.step import ToolFailed
 
-ARCHIVES = "archive-v*"
+ARCHIVES = "*/archive-v*"
 
 
 def source_root(cache: Path, name: str, version: str) -> Path:

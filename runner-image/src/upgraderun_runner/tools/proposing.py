@@ -20,10 +20,15 @@ from upgraderun_runner.agent.report import (
     validation_notes,
 )
 from upgraderun_runner.agent.view import NOT_READY, UNEXERCISED, RunView
-from upgraderun_runner.ecosystems.base import LockChange, Target
+from upgraderun_runner.ecosystems.base import CheckResult, LockChange, Target
 from upgraderun_runner.evidence import PromotionEvidence, ValidationEvidence
-from upgraderun_runner.forge.texts import ProposalFacts, proposal_body, proposal_title
-from upgraderun_runner.sandbox.driver import Isolation
+from upgraderun_runner.forge.texts import (
+    CheckFact,
+    FileFact,
+    ProposalFacts,
+    proposal_body,
+    proposal_title,
+)
 from upgraderun_runner.tools.bench import Bench
 from upgraderun_runner.tools.step import Step, ToolFailed
 from upgraderun_runner.workspace.diff import TreeDiff, diff_trees, patch_of
@@ -234,9 +239,13 @@ async def _recipe(
         author_email=git_identity(policy.author_email),
         unix_seconds=int(bench.seams.now().timestamp()),
         title=proposal_title(
-            target.name, target.from_version, target.to_version, str(arguments["title"])
+            target.name,
+            target.from_version,
+            target.to_version,
+            bench.redactor,
+            str(arguments["title"]),
         ),
-        body=proposal_body(facts),
+        body=proposal_body(facts, bench.redactor),
         run_uid=RunUid(bench.bundle.run.uid),
         proposal=proposal,
     )
@@ -248,14 +257,14 @@ async def _facts(
     """What the body tells, from evidence alone."""
     applied = await promotions(bench)
     target = applied[-1].target
-    changes = [change for promotion in applied for change in promotion.summary.changes]
+    changes = all_changes(applied)
     chosen = next(
         candidate
         for candidate in bench.candidates.candidates
         if (candidate.name, candidate.version) == (target.name, target.to_version)
     )
     edits = [edit for promotion in applied for edit in promotion.summary.edits]
-    baseline = {check.name: check.state.value for check in bench.baseline.checks}
+    baseline = {check.name: shown_state(check) for check in bench.baseline.checks}
     return ProposalFacts(
         ecosystem=bench.context.profile.ecosystem,
         name=target.name,
@@ -266,25 +275,36 @@ async def _facts(
         constraint_edit="; ".join(f"{e.where}: {e.before} -> {e.after}" for e in edits) or None,
         closure=closure_notes(tuple(c for c in changes if not _left(c)), target.name),
         departures=tuple(f"{c.name} {', '.join(c.before)}" for c in changes if _left(c)),
-        files=tuple((change.path, change.added, change.removed) for change in diff.files),
+        files=tuple(FileFact(change.path, change.added, change.removed) for change in diff.files),
         checks=tuple(
-            (check.name, baseline.get(check.name, "absent"), check.state.value)
+            CheckFact(check.name, baseline.get(check.name, "absent"), shown_state(check))
             for check in validation.record.checks
         ),
         coverage=_coverage_sentence(validation),
         notes=(
             *(note for promotion in applied for note in promotion.summary.notes),
-            *held_notes(tuple(changes)),
             *validation_notes(bench.baseline, validation.record),
             *bench.context.profile.notes,
         ),
+        held=held_notes(changes),
         mode=bench.bundle.mode,
         model=None,
         config_hash=bench.context.config_hash,
         images={"toolchain": bench.context.profile.image.image},
-        isolated=bench.sandbox.isolation is not Isolation.NONE,
+        isolation=bench.sandbox.isolation.value,
         summary=str(arguments["summary"]),
     )
+
+
+def all_changes(applied: tuple[PromotionEvidence, ...]) -> tuple[LockChange, ...]:
+    """What moved in the lock, each name once: a later promotion knows better."""
+    last = {change.name: change for promotion in applied for change in promotion.summary.changes}
+    return tuple(last.values())
+
+
+def shown_state(check: CheckResult) -> str:
+    """State of a check for people, with the number of tests where it ran some."""
+    return f"{check.state.value} ({len(check.tests)} tests)" if check.tests else check.state.value
 
 
 def _left(change: LockChange) -> bool:
@@ -304,7 +324,7 @@ async def _store_report(
 ) -> Sha256:
     patch = await patch_of(bench.git, bench.context.base_tree, recipe.tree, PATCH_BYTES_MAX)
     applied = await promotions(bench)
-    changes = tuple(c for promotion in applied for c in promotion.summary.changes)
+    changes = all_changes(applied)
     notes = tuple(note for promotion in applied for note in promotion.summary.notes)
     facts = ReportFacts(
         outcome="proposal_prepared",

@@ -4,6 +4,7 @@ Caller: `tools.registry`. It acquires for this tree first, which is a no-op wher
 and measures coverage where sources beyond the pair changed.
 """
 
+import shutil
 from typing import Any
 
 from upgraderun_protocol.canonical import digest_of
@@ -31,9 +32,12 @@ async def run_validation(
     step.intend(tree=tree)
     bench.fault("validation", "before")
     commands = step.commands(bench.sandbox)
-    request = await _request(bench, step, tree, commands)
-    record = await bench.ecosystem.validate(commands, request)
-    coverage = await _coverage(bench, commands, request, record)
+    try:
+        request = await _request(bench, step, tree, commands)
+        record = await bench.ecosystem.validate(commands, request)
+        coverage = await _coverage(bench, commands, request, record)
+    finally:
+        shutil.rmtree(bench.layout.scratch(step.id), ignore_errors=True)
     bench.fault("validation", "applied")
     evidence = ValidationEvidence(RECORD_VERSION, record, commands.executed, coverage)
     digest = await bench.journal.store(to_bytes(evidence))
@@ -90,7 +94,7 @@ async def _coverage(
             profile=request.profile,
             acquisition=request.acquisition,
             cache=request.cache,
-            scratch=request.scratch,
+            scratch=bench.layout.scratch(step.id) / "coverage",
             base_tag=request.base_tag,
             check_timeout_seconds=request.check_timeout_seconds,
         ),
