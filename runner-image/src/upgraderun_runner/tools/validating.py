@@ -94,7 +94,7 @@ async def _coverage(
             profile=request.profile,
             acquisition=request.acquisition,
             cache=request.cache,
-            scratch=bench.layout.scratch(step.id) / "coverage",
+            scratch=request.scratch.with_name("coverage"),
             base_tag=request.base_tag,
             check_timeout_seconds=request.check_timeout_seconds,
         ),
