@@ -1,53 +1,224 @@
 """One pass over one run: observe, decide, perform one effect, record, say when to wake (DESIGN §6).
 
-Callers: the engine's workers. A pass that finds nothing to do writes nothing.
+    read the run live ──> decide ──Look──> read that part ──> decide ...
+                            |──Pause──> show or clear the wait ──> Wake
+                            |──effect──> (grants: read again, decide again) ──> perform ──> again
+
+Callers: the engine's workers. A pass that finds nothing to do writes nothing. The run and everything
+a rule asks for is read from the API server itself, so what is decided on is never older than the
+pass. No other module catches what an effect answers.
 """
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from upgraderun_operator.build.context import BuildOptions
+from upgraderun_operator import limits
+from upgraderun_operator.build.events import EventText
+from upgraderun_operator.decide.decision import Decision, Look, Need, Pause
+from upgraderun_operator.decide.effects import Append, Effect
+from upgraderun_operator.decide.observation import Observation
+from upgraderun_operator.decide.readings import NOT_READ
+from upgraderun_operator.decide.run import decide
+from upgraderun_operator.journal.facts import Wait
+from upgraderun_operator.journal.guards import LeaderEpochAtMost
+from upgraderun_operator.journal.run import RunView
+from upgraderun_operator.journal.writes import Broken, Change, Gone, Unavailable
 from upgraderun_operator.keys import Key, Wake
-from upgraderun_operator.observe.ports import (
-    Artifacts,
-    Clock,
-    Cluster,
-    ForgeReader,
-    Leader,
-    Runs,
-    Writer,
+from upgraderun_operator.model.objects import parse_run
+from upgraderun_operator.observe.readers import Readers
+from upgraderun_operator.observe.world import World
+from upgraderun_operator.perform.results import (
+    Applied,
+    Moved,
+    NoAnswer,
+    Refusal,
+    Result,
+    RunGone,
 )
-from upgraderun_protocol.redact import Redactor
+from upgraderun_operator.perform.table import Performer
+from upgraderun_operator.perform.telling import Telling
+from upgraderun_protocol.ids import Epoch
+from upgraderun_protocol.limits import MESSAGE_MAX
 
-Fault = Callable[[str], None]
-"""Called with `<point>.<position>`; the null hook does nothing (reliability.md §5)."""
+log = logging.getLogger(__name__)
+
+Ended = Callable[[str, str | None], None]
+"""Called once per finalized run with its outcome and its kind of conflict: for counters."""
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """Everything outside, by protocol. `main` fills it with adapters."""
+class _Next:
+    """How a pass goes on: with a wake-up, or (None) with another look."""
 
-    cluster: Cluster
-    runs: Runs
-    writer: Writer
-    artifacts: Artifacts
-    forge: ForgeReader
-    clock: Clock
-    leader: Leader
-    redactor: Redactor
+    wake: Wake | None
+
+
+_AGAIN = _Next(None)
 
 
 class Reconciler:
     """Reconciles runs, one call per key at a time. Raises bugs only; the engine counts them."""
 
-    def __init__(
-        self, world: World, options: Callable[[], BuildOptions], identity: str, fault: Fault
-    ) -> None:
+    def __init__(self, world: World, performer: Performer, telling: Telling, ended: Ended) -> None:
         self._world = world
-        self._options = options
-        self._identity = identity
-        self._fault = fault
+        self._readers = Readers(world)
+        self._performer = performer
+        self._telling = telling
+        self._ended = ended
+        self._unanswered: dict[Key, int] = {}
 
     async def reconcile(self, key: Key) -> Wake:
         """Bring the run as far as it goes without waiting, and say when to look again."""
-        raise NotImplementedError
+        for _ in range(limits.PASS_EFFECTS_MAX):
+            following = await self._step(key)
+            if following.wake is not None:
+                return self._remembered(key, following.wake)
+        log.info("run %s/%s: more to do than one pass may", key.namespace, key.name)
+        return Wake(after_seconds=0.0)
+
+    async def _step(self, key: Key) -> _Next:
+        epoch = self._world.leader.epoch
+        if epoch is None:
+            return _Next(Wake())
+        started = self._world.clock.monotonic()
+        view = await self._world.runs.read(key.namespace, key.name)
+        match view:
+            case RunView():
+                return await self._go_on(self._first(key, view, epoch), started)
+            case Gone():
+                return _Next(Wake(gone=True))
+            case Broken():
+                await self._world.writer.mark_broken(view)
+                return _Next(Wake())
+            case Unavailable(cause):
+                log.info("run %s/%s: %s", key.namespace, key.name, cause)
+                return _Next(Wake(backoff=True))
+
+    def _first(self, key: Key, view: RunView, epoch: Epoch) -> Observation:
+        return Observation(
+            view=view,
+            run=parse_run(view.raw),
+            leader=epoch,
+            now=self._world.clock.now(),
+            nonce=self._world.clock.new_id(),
+            options=self._world.options(),
+            announced=self._telling.told(view.uid),
+            unanswered=self._unanswered.get(key, 0),
+        )
+
+    async def _go_on(self, seen: Observation, started: float) -> _Next:
+        seen, decision = await self._decided(seen, started)
+        what = decision.what
+        if isinstance(what, Pause):
+            return await self._pause(seen, decision, what)
+        assert not isinstance(what, Look)
+        if isinstance(what, Append) and what.point == "grant":
+            seen, confirmed = await self._confirmed(seen, started)
+            if confirmed.what != what:
+                log.info("%s: the grant was decided again", decision.rule)
+                return _AGAIN
+        log.info("%s: %s", decision.rule, self._safe(decision.message))
+        if self._world.leader.epoch != seen.leader:
+            return _Next(Wake())
+        return await self._performed(seen, what)
+
+    async def _decided(self, seen: Observation, started: float) -> tuple[Observation, Decision]:
+        """Read whatever the rules ask for, each part once."""
+        for _ in range(len(Need) + 1):
+            decision = decide(seen)
+            if not isinstance(decision.what, Look):
+                return seen, decision
+            seen = await self._readers.look(seen, decision.what.need)
+            age = self._world.clock.monotonic() - started
+            seen = replace(seen, fresh=age <= limits.VIEW_SECONDS_MAX)
+        raise AssertionError("a rule asks again for what was read")
+
+    async def _confirmed(self, seen: Observation, started: float) -> tuple[Observation, Decision]:
+        """Read run and approvals once more right before a grant, and decide again."""
+        ref = seen.view.ref
+        view = await self._world.runs.read(ref.namespace, ref.name)
+        if not isinstance(view, RunView) or view.uid != ref.uid:
+            return seen, Decision("Changed", "the run can't be read again", Pause(backoff=True))
+        # Approvals and prohibitions may change at any moment: nothing older may let a push go.
+        again = replace(
+            seen, view=view, run=parse_run(view.raw), approvals=NOT_READ, policy=NOT_READ
+        )
+        return await self._decided(again, started)
+
+    async def _pause(self, seen: Observation, decision: Decision, pause: Pause) -> _Next:
+        if pause.over:
+            self._telling.forget(seen.view.uid)
+            return _Next(Wake(gone=True))
+        moved = await self._show(seen, decision, pause)
+        if moved is not None:
+            return moved
+        return _Next(Wake(after_seconds=pause.after_seconds, backoff=pause.backoff))
+
+    async def _show(self, seen: Observation, decision: Decision, pause: Pause) -> _Next | None:
+        """Set or remove `status.wait`: one write and one Event per transition, none per retry."""
+        wait = seen.facts.wait
+        if pause.shown:
+            if wait is not None and wait.reason == decision.reason:
+                return None
+            message = str(self._world.redactor.redact(decision.message, MESSAGE_MAX))
+            key = f"wait/{decision.reason}/{seen.state.seq}/{seen.stamp}"
+            event = EventText(decision.reason, message, key, warning=True)
+            return await self._set_wait(seen, Wait(decision.reason, message, seen.stamp), (event,))
+        if wait is None or pause.backoff:
+            return None
+        return await self._set_wait(seen, None, ())
+
+    async def _set_wait(
+        self, seen: Observation, wait: Wait | None, events: tuple[EventText, ...]
+    ) -> _Next | None:
+        change = Change(wait=wait, leader_epoch=seen.leader)
+        effect = Append(change, (LeaderEpochAtMost(seen.leader),), events=events)
+        result = await self._performer.perform(seen, effect)
+        return None if isinstance(result, Applied) else await self._after(seen, effect, result)
+
+    async def _performed(self, seen: Observation, effect: Effect) -> _Next:
+        result = await self._performer.perform(seen, effect)
+        return await self._after(seen, effect, result)
+
+    async def _after(self, seen: Observation, effect: Effect, result: Result) -> _Next:
+        match result:
+            case Applied():
+                self._count_end(seen, effect)
+                return _AGAIN
+            case Moved(why):
+                log.info("run %s: %s; looking again", seen.holder, why)
+                return _AGAIN
+            case NoAnswer(where, cause, retry_after):
+                log.info("run %s: no answer from the %s: %s", seen.holder, where, cause)
+                return _Next(Wake(after_seconds=retry_after, backoff=True))
+            case Refusal(reason, message):
+                return await self._refused(seen, reason, message)
+            case RunGone():
+                return _Next(Wake(gone=True))
+
+    async def _refused(self, seen: Observation, reason: str, message: str) -> _Next:
+        """Tell people, then try again after a while: what they mend is seen by trying."""
+        after = limits.FORGE_RETRY_SECONDS
+        pause = Pause(after, shown=True)
+        await self._show(seen, Decision(reason, message, pause), pause)
+        return _Next(Wake(after_seconds=after))
+
+    def _count_end(self, seen: Observation, effect: Effect) -> None:
+        """Counters move with the last entry, so each end counts once (§6.4, step 7)."""
+        if not isinstance(effect, Append) or seen.state.outcome is None:
+            return
+        if any(draft.kind == "finalized" for draft in effect.change.drafts):
+            conflict = seen.state.conflict
+            self._ended(seen.state.outcome.name, conflict.kind if conflict else None)
+
+    def _remembered(self, key: Key, wake: Wake) -> Wake:
+        """Count passes without an answer in a row: people are told from the third on."""
+        if wake.backoff:
+            self._unanswered[key] = self._unanswered.get(key, 0) + 1
+        else:
+            self._unanswered.pop(key, None)
+        return wake
+
+    def _safe(self, text: str) -> str:
+        return str(self._world.redactor.redact(text, MESSAGE_MAX))

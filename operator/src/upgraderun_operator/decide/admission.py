@@ -5,7 +5,6 @@ Rules that refuse come before the first outward call (security.md H21). Callers:
 
 from upgraderun_operator import limits
 from upgraderun_operator.build.bundles import config_hash
-from upgraderun_operator.build.events import EventText
 from upgraderun_operator.build.frozen import FrozenAdmission, frozen_bytes
 from upgraderun_operator.decide.chain import Chain
 from upgraderun_operator.decide.decision import Decision, Need
@@ -124,7 +123,6 @@ def admit(seen: Observation) -> Decision:
         Change(drafts=(entry, planned.intent)),
         quiet(seen),
         blobs=(blob, planned.bundle, *extra),
-        events=(EventText("Admitted", message, "admit"),),
         same_wish=True,
     )
     return append(seen, "Admitted", message, effect)

@@ -145,8 +145,8 @@ APPROVAL = Chain(
         policy_still_allows,
         old_pods_are_gone,
         repository_is_ours,
-        destination_is_still_right,
         finalizer_is_set,
+        destination_is_still_right,
         push_is_granted,
     ),
 )

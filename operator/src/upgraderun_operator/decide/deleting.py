@@ -70,7 +70,7 @@ def end_is_announced(seen: Observation) -> Decision | None:
 
 def object_is_let_go(seen: Observation) -> Decision:
     """Our finalizer goes; owned objects are collected by the cluster."""
-    effect = RemoveFinalizer(seen.view.resource_version)
+    effect = RemoveFinalizer(seen.view.raw)
     return Decision("FinalizerRemoved", "the run object is let go", effect)
 
 

@@ -5,7 +5,7 @@ names a `POINT` have fault points `<point>.before|applied|recorded` (upgrade-run
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from upgraderun_operator.build.events import EventText
@@ -13,7 +13,7 @@ from upgraderun_operator.decide.views import ReportView, RepositoryLeaseView
 from upgraderun_operator.journal.guards import Guard
 from upgraderun_operator.journal.writes import Change
 from upgraderun_operator.model.report import ReportContent
-from upgraderun_protocol.ids import PodUid, ResourceVersion
+from upgraderun_protocol.ids import PodUid
 
 Manifest = Mapping[str, Any]
 
@@ -123,16 +123,19 @@ class WriteReport:
 
 @dataclass(frozen=True, slots=True)
 class AddFinalizer:
-    """Hold the run object until what stands outside is accounted for (DESIGN §3)."""
+    """Hold the run object until what stands outside is accounted for (DESIGN §3).
 
-    version: ResourceVersion
+    `raw` is the object as read: the write names its version and UID.
+    """
+
+    raw: Manifest = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
-    """Let the run object go."""
+    """Let the run object go. `raw` is the object as read: the write names its version and UID."""
 
-    version: ResourceVersion
+    raw: Manifest = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ def object_is_let_go(seen: Observation) -> Decision | None:
     """Our finalizer goes before the last entry, so that nothing has to come after it."""
     if not seen.run.has_finalizer:
         return None
-    effect = RemoveFinalizer(seen.view.resource_version)
+    effect = RemoveFinalizer(seen.view.raw)
     return Decision("FinalizerRemoved", "the run object may be deleted", effect)
 
 

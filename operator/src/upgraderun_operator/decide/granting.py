@@ -86,7 +86,7 @@ def finalizer_is_set(seen: Observation) -> Decision | None:
     """From the first push intent on, the run object stays until what stands outside is told."""
     if seen.run.has_finalizer:
         return None
-    effect = AddFinalizer(seen.view.resource_version)
+    effect = AddFinalizer(seen.view.raw)
     return Decision("FinalizerAdded", "the run object stays until it is finalized", effect)
 
 

@@ -72,7 +72,7 @@ def pod_is_there(seen: Observation) -> Decision | None:
     effect = Append(
         Change(drafts=(draft(planned.tag, kind, DONE, {"podUID": pod.uid}),)),
         quiet(seen),
-        events=(_started(planned, pod),),
+        events=() if publishes else (_started(planned, pod),),
         records=point,
     )
     return append(seen, "PodRecorded", f"{planned.tag} is pod {pod.name}", effect)
@@ -139,9 +139,6 @@ def planned_pod(seen: Observation) -> PodRecord:
 
 
 def _started(planned: PodRecord, pod: PodView) -> EventText:
-    if planned.role is Role.PUBLISHER:
-        message = f"publisher pod {pod.name} is made; it pushes the approved commit next"
-        return EventText("PublisherStarted", message, planned.tag)
     message = f"runner pod {pod.name} is made; it validates the baseline next"
     return EventText("RunnerStarted", message, planned.tag)
 

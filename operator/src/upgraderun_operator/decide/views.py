@@ -5,8 +5,9 @@ the owner's and the object's UID, never a name or a label (reliability.md I2).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from upgraderun_protocol.bundle import EarlierProposals
 from upgraderun_protocol.ids import CommitId, PodUid, ResourceVersion, RunUid
@@ -72,14 +73,14 @@ class Holder(StrEnum):
 class RepositoryLeaseView:
     """The repository Lease (DESIGN §7). `holder_name` is `<namespace>/<name>` of the other run.
 
-    `name` is the object's; `version` is None if the object doesn't exist yet. `frozen`: targets `name@version` of frozen,
+    `raw` is the object as read, None if it doesn't exist yet: writes name its version and UID. `frozen`: targets `name@version` of frozen,
     unfinished runs of this repository, by run `<namespace>/<name>/<uid>`.
     """
 
     name: str
     holder: Holder
     holder_name: str = ""
-    version: ResourceVersion | None = None
+    raw: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     frozen: Mapping[str, str] | None = None
 
 

@@ -4,6 +4,7 @@ Nothing here talks to anybody. `adapters.kubernetes`, `adapters.store`, `adapter
 `adapters.writer` and `adapters.clock` satisfy these.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -25,7 +26,14 @@ from upgraderun_operator.decide.views import (
     RemoteView,
 )
 from upgraderun_operator.journal.guards import Guard
-from upgraderun_operator.journal.writes import ChangeOf, ReadResult, WriteResult
+from upgraderun_operator.journal.writes import (
+    Broken,
+    Change,
+    ChangeOf,
+    ReadResult,
+    Unavailable,
+    WriteResult,
+)
 from upgraderun_operator.resources import Resource
 from upgraderun_protocol.bundle import RunRef
 from upgraderun_protocol.ids import CommitId, Epoch, RunUid, Sha256
@@ -103,9 +111,13 @@ class Writer(Protocol):
     """The only door to status; `adapters.writer`."""
 
     async def guarded_write(
-        self, run: RunRef, guards: tuple[Guard, ...], change: ChangeOf
+        self, run: RunRef, guards: Iterable[Guard], change: Change | ChangeOf
     ) -> WriteResult:
         """Append and set facts by compare-and-set."""
+        ...
+
+    async def mark_broken(self, broken: Broken) -> Unavailable | None:
+        """Tell people that a journal can't be used."""
         ...
 
 

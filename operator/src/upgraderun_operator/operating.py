@@ -1,0 +1,18 @@
+"""Puts the reconciler together: readers, rules, performers of `perform` and `finalize`.
+
+Callers: `main`, tests of the whole loop. It exists because `reconcile` and `finalize` stand side by
+side and don't import each other (DESIGN §5).
+"""
+
+from upgraderun_operator.finalize.cleanup import cleanup_table
+from upgraderun_operator.observe.world import World
+from upgraderun_operator.perform.table import Performer, table
+from upgraderun_operator.perform.telling import Telling
+from upgraderun_operator.reconcile import Ended, Reconciler
+
+
+def build_reconciler(world: World, ended: Ended) -> Reconciler:
+    """Make the one reconciler of a process."""
+    telling = Telling(world)
+    functions = {**table(world, telling), **cleanup_table(world)}
+    return Reconciler(world, Performer(world, functions), telling, ended)

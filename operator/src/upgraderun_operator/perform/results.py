@@ -1,0 +1,43 @@
+"""How an effect can end. Values only; `reconcile` turns them into the next step of a pass."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """It stands. Look again: what it changed is seen, not assumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The world wasn't what was decided on; nothing of it is known to stand. Look again."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Nothing is known of the outcome: back off, then look (DESIGN §2, principle 5).
+
+    `where`: cluster, store or forge.
+    """
+
+    where: str
+    cause: str
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The API server said no for good: a person must act. `reason` is a StalledReason."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunGone:
+    """No run of that name and UID is left."""
+
+
+Result = Applied | Moved | NoAnswer | Refusal | RunGone
