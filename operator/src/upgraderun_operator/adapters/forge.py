@@ -1,10 +1,7 @@
-"""Read-only questions of the operator to a forge that speaks GitHub's REST API.
+"""Reads a GitHub-compatible forge over aiohttp: destination, earlier proposals, our branch.
 
-Only `main` makes it; satisfies `observe.ports.ForgeReader`. It writes nothing, follows no redirect
-and sends a token to the API of the policy only (security.md H22). An answer that tells nothing
-(timeout, 5xx, 429, rate limit) is Unreadable, never a verdict.
-
-Endpoints: https://docs.github.com/rest - repositories, branches, commits (compare), rules, pulls.
+Read only; the token goes to the policy's API host and nowhere else, redirects aren't followed (H22).
+A forge that doesn't answer, limits or breaks is Unreadable; only a definite no is a refusal.
 """
 
 import json
@@ -14,7 +11,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import aiohttp
 
@@ -27,50 +24,40 @@ from upgraderun_operator.decide.views import (
 )
 from upgraderun_operator.observe.ports import ForgeTarget
 from upgraderun_protocol.bundle import EarlierProposals
+from upgraderun_protocol.canonical import is_git_id
 from upgraderun_protocol.ids import CommitId
 from upgraderun_protocol.limits import MIB
 from upgraderun_protocol.slugs import BRANCH_PREFIX, read_marker
 
 CALL_SECONDS: Final = 15.0
-CONNECT_SECONDS: Final = 5.0
-ANSWER_BYTES_MAX: Final = 16 * MIB
+ANSWER_BYTES_MAX: Final = 8 * MIB
 PAGE: Final = 100
-PAGES_MAX: Final = 20
-"""The newest 2,000 pull requests are searched for earlier proposals."""
-
-_VERSION: Final = "2022-11-28"
-_PROBE: Final = f"{BRANCH_PREFIX}probe"
+PAGES_MAX: Final = 10
+PROBE_BRANCH: Final = f"{BRANCH_PREFIX}probe"
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    """A whole answer: status and decoded body."""
-
+class _Reply:
     status: int
     body: Any
 
-    @property
-    def message(self) -> str:
-        text = self.body.get("message") if isinstance(self.body, Mapping) else None
-        return str(text or f"HTTP {self.status}")[:300]
-
 
 class GitHubReader:
-    """Async context manager around one connection pool; `tls` trusts the forge's authority."""
+    """Questions to forges. Async context manager around one connection pool."""
 
-    def __init__(self, tls: ssl.SSLContext) -> None:
+    def __init__(self, tls: ssl.SSLContext | bool = True) -> None:
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=self._tls, limit=16),
+            timeout=aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=5),
             headers={
                 "Accept": "application/vnd.github+json",
-                "X-GitHub-Api-Version": _VERSION,
                 "User-Agent": "upgraderun-operator",
+                "X-GitHub-Api-Version": "2022-11-28",
             },
-            timeout=aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CONNECT_SECONDS),
             trust_env=False,
         )
         return self
@@ -89,180 +76,181 @@ class GitHubReader:
         self, target: ForgeTarget, branch: str | None, commit: CommitId | None
     ) -> DestinationView | DestinationRefused | Unreadable:
         """Look at repository, base branch, rules and earlier proposals (upgrade-run.md §12)."""
-        found = await self._get(target, "")
-        if isinstance(found, Unreadable | DestinationRefused):
-            return found
-        if found is None:
-            return DestinationView(exists=False)
-        name = branch or str(found.get("default_branch", ""))
-        view = DestinationView(
-            exists=True,
-            archived=bool(found.get("archived")),
-            branch=name,
-            may_push=_may_push(found),
-        )
-        return await self._look_closer(target, view, commit)
+        try:
+            return await self._destination(target, branch, commit)
+        except _Stop as stop:
+            return stop.reading
 
     async def remote(
         self, target: ForgeTarget, branch: str, marker: tuple[str, str]
     ) -> RemoteView | DestinationRefused | Unreadable:
-        """Look at our branch and its pull requests in any state."""
-        head = await self._head(target, branch)
-        if isinstance(head, Unreadable | DestinationRefused):
-            return head
+        """Look at our branch and its pull requests; `marker` is (run UID, proposal digest)."""
         owner = target.repository.partition("/")[0]
-        pulls = await self._pulls(target, {"head": f"{owner}:{branch}"})
-        if isinstance(pulls, Unreadable | DestinationRefused):
-            return pulls
-        return RemoteView(head, tuple(_found_pull(pull, marker) for pull in pulls))
+        try:
+            commit = await self._head(target, branch)
+            query = f"?state=all&per_page={PAGE}&head={quote(f'{owner}:{branch}', safe='')}"
+            reply = await self._get(target, f"/pulls{query}")
+        except _Stop as stop:
+            return stop.reading
+        pulls = (_found_pull(pull, marker) for pull in _items(reply.body))
+        return RemoteView(commit, tuple(pull for pull in pulls if pull is not None))
 
-    async def _look_closer(
-        self, target: ForgeTarget, view: DestinationView, commit: CommitId | None
-    ) -> DestinationView | DestinationRefused | Unreadable:
-        """Ask for the branch, the commit on it, the rules of our prefix, earlier proposals."""
-        head = await self._head(target, view.branch)
-        if isinstance(head, Unreadable | DestinationRefused):
-            return head
+    async def _destination(
+        self, target: ForgeTarget, branch: str | None, commit: CommitId | None
+    ) -> DestinationView:
+        repository = await self._get(target, "")
+        if repository.status == HTTPStatus.NOT_FOUND:
+            return DestinationView(exists=False)
+        body = repository.body
+        name = branch or str(body.get("default_branch", ""))
+        head = await self._head(target, name) if name else None
         on_branch = await self._is_on_branch(target, commit, head)
-        if isinstance(on_branch, Unreadable | DestinationRefused):
-            return on_branch
-        forbidden = await self._creation_forbidden(target)
-        if isinstance(forbidden, Unreadable | DestinationRefused):
-            return forbidden
-        pulls = await self._pulls(target, {})
-        if isinstance(pulls, Unreadable | DestinationRefused):
-            return pulls
+        permissions = body.get("permissions")
+        may_push = permissions.get("push") if isinstance(permissions, Mapping) else None
         return DestinationView(
             exists=True,
-            archived=view.archived,
-            branch=view.branch,
+            archived=body.get("archived") is True,
+            branch=name,
             head=head,
             commit_on_branch=on_branch,
-            may_push=view.may_push,
-            creation_forbidden=forbidden or None,
-            earlier=_earlier(pulls),
+            may_push=may_push if isinstance(may_push, bool) else None,
+            creation_forbidden=await self._creation_rule(target),
+            earlier=await self._earlier(target),
         )
 
-    async def _head(
-        self, target: ForgeTarget, branch: str
-    ) -> CommitId | DestinationRefused | Unreadable | None:
-        found = await self._get(target, f"/branches/{quote(branch, safe='/')}")
-        if found is None or isinstance(found, Unreadable | DestinationRefused):
-            return found
-        return CommitId(str(found["commit"]["sha"]))
+    async def _head(self, target: ForgeTarget, branch: str) -> CommitId | None:
+        reply = await self._get(target, f"/branches/{quote(branch)}")
+        if reply.status == HTTPStatus.NOT_FOUND:
+            return None
+        commit = str((reply.body.get("commit") or {}).get("sha", ""))
+        if not is_git_id(commit):
+            raise _Stop(Unreadable("forge", f"branch {branch[:64]} has no commit id"))
+        return CommitId(commit)
 
     async def _is_on_branch(
         self, target: ForgeTarget, commit: CommitId | None, head: CommitId | None
-    ) -> bool | DestinationRefused | Unreadable | None:
-        """A commit is on a branch if the branch's head is ahead of it or is it."""
-        if commit is None or head is None or commit == head:
-            return None if commit is None else commit == head
-        found = await self._get(target, f"/compare/{commit}...{head}")
-        if isinstance(found, Unreadable | DestinationRefused):
-            return found
-        return found is not None and found.get("status") in {"ahead", "identical"}
+    ) -> bool | None:
+        """Whether the commit is the head or an ancestor of it; None if none was asked for."""
+        if commit is None:
+            return None
+        if head is None or commit == head:
+            return head is not None
+        reply = await self._get(target, f"/compare/{commit}...{head}")
+        if reply.status == HTTPStatus.NOT_FOUND:
+            return False
+        return reply.body.get("status") in {"ahead", "identical"}
 
-    async def _creation_forbidden(
-        self, target: ForgeTarget
-    ) -> str | DestinationRefused | Unreadable:
-        """Name the rule that forbids creating our branches; empty if there is none.
+    async def _creation_rule(self, target: ForgeTarget) -> str | None:
+        """Name the rule that forbids to create a branch of ours; forges without rules have none."""
+        reply = await self._get(target, f"/rules/branches/{quote(PROBE_BRANCH)}")
+        for rule in _items(reply.body):
+            if rule.get("type") == "creation":
+                return f"ruleset {str(rule.get('ruleset_id', '?'))[:32]}"
+        return None
 
-        An older forge without rulesets answers 404, which is none.
-        """
-        found = await self._get(target, f"/rules/branches/{quote(_PROBE, safe='/')}")
-        if found is None or isinstance(found, Unreadable | DestinationRefused):
-            return found or ""
-        types = {str(rule.get("type")) for rule in found}
-        return "creation" if "creation" in types else ""
-
-    async def _pulls(
-        self, target: ForgeTarget, query: Mapping[str, str]
-    ) -> list[Mapping[str, Any]] | DestinationRefused | Unreadable:
-        """List pull requests in any state, newest first, those of our branches only."""
-        ours: list[Mapping[str, Any]] = []
+    async def _earlier(self, target: ForgeTarget) -> EarlierProposals:
+        """Read targets of this product's open and declined pull requests (§5.1)."""
+        proposed: set[str] = set()
+        declined: set[str] = set()
+        query = f"state=all&sort=created&direction=desc&per_page={PAGE}"
         for page in range(1, PAGES_MAX + 1):
-            words = {"state": "all", "sort": "created", "direction": "desc", **query}
-            text = urlencode({**words, "per_page": str(PAGE), "page": str(page)})
-            found = await self._get(target, f"/pulls?{text}")
-            if isinstance(found, Unreadable | DestinationRefused):
-                return found
-            rows = found or []
-            ours += [row for row in rows if str(row["head"]["ref"]).startswith(BRANCH_PREFIX)]
-            if len(rows) < PAGE:
+            reply = await self._get(target, f"/pulls?{query}&page={page}")
+            pulls = _items(reply.body)
+            for pull in pulls:
+                name = _target(pull, target.repository)
+                if name is None:
+                    continue
+                if pull.get("state") == "open":
+                    proposed.add(name)
+                elif not pull.get("merged_at"):
+                    declined.add(name)
+            if len(pulls) < PAGE:
                 break
-        return ours
+        return EarlierProposals(tuple(sorted(proposed)), tuple(sorted(declined)))
 
-    async def _get(self, target: ForgeTarget, rest: str) -> Any:
-        """Ask once. None: 404. DestinationRefused: 401, 403 or a redirect. Else Unreadable."""
-        path = f"/repos/{target.repository}{rest}"
-        answer = await self._send(target, path)
-        if isinstance(answer, Unreadable):
-            return answer
-        match answer.status:
-            case HTTPStatus.OK:
-                return answer.body
-            case HTTPStatus.NOT_FOUND:
-                return None
-            case HTTPStatus.MOVED_PERMANENTLY | HTTPStatus.TEMPORARY_REDIRECT:
-                return DestinationRefused(
-                    f"the forge says that {target.repository} was renamed: use its present name"
-                )
-            case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN if not _is_rate_limit(answer):
-                return DestinationRefused(
-                    f"the forge refuses the token for {target.repository}: {answer.message}; "
-                    "check the Secret that the policy names"
-                )
-            case _:
-                return Unreadable("forge", f"GET {path.partition('?')[0]}: {answer.message}")
-
-    async def _send(self, target: ForgeTarget, path: str) -> _Answer | Unreadable:
+    async def _get(self, target: ForgeTarget, path: str) -> _Reply:
+        """One read of the repository; raises _Stop with the reading that ends the look."""
         assert self._session is not None, "GitHubReader is used inside `async with` only"
+        url = f"{target.api_url.rstrip('/')}/repos/{quote(target.repository)}{path}"
         headers = {"Authorization": f"Bearer {target.token}"} if target.token else {}
-        url = target.api_url.rstrip("/") + path
+        where = f"GET {path.partition('?')[0] or '/'}"
         try:
             async with self._session.get(url, headers=headers, allow_redirects=False) as answer:
                 data = await answer.content.read(ANSWER_BYTES_MAX + 1)
-                while len(data) <= ANSWER_BYTES_MAX and not answer.content.at_eof():
-                    data += await answer.content.read(ANSWER_BYTES_MAX + 1 - len(data))
-                if len(data) > ANSWER_BYTES_MAX:
-                    return Unreadable("forge", f"an answer of more than {ANSWER_BYTES_MAX} bytes")
-                return _Answer(answer.status, json.loads(data or b"null"))
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            return Unreadable("forge", f"{type(error).__name__} from {target.api_url}")
+                while not answer.content.at_eof() and len(data) <= ANSWER_BYTES_MAX:
+                    data += await answer.content.read(ANSWER_BYTES_MAX + 1)
+                _refuse(answer, where)
+                return _Reply(answer.status, _decoded(data, where))
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise _Stop(Unreadable("forge", f"{where}: {type(error).__name__}")) from error
 
 
-def _is_rate_limit(answer: _Answer) -> bool:
-    """403 is also the answer of rate limits, which are waits and no verdict.
+class _Stop(Exception):  # noqa: N818 - carries an answer, not an error
+    """Ends a look with what is to be answered; never leaves this module."""
 
-    https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
-    """
-    return answer.status == HTTPStatus.FORBIDDEN and "rate limit" in answer.message.lower()
-
-
-def _may_push(repository: Mapping[str, Any]) -> bool | None:
-    permissions = repository.get("permissions")
-    return bool(permissions.get("push")) if isinstance(permissions, Mapping) else None
+    def __init__(self, reading: DestinationRefused | Unreadable) -> None:
+        super().__init__(str(reading))
+        self.reading = reading
 
 
-def _found_pull(pull: Mapping[str, Any], marker: tuple[str, str]) -> FoundPull:
-    read = read_marker(str(pull.get("body") or ""))
-    state = "merged" if pull.get("merged_at") else str(pull.get("state"))
-    return FoundPull(
-        number=int(pull["number"]),
-        state=state,
-        head=CommitId(str(pull["head"]["sha"])),
-        ours=read is not None and read[:2] == marker,
-    )
+def _refuse(answer: aiohttp.ClientResponse, where: str) -> None:
+    """Sort the statuses: limits and 5xx tell nothing, 401, 403 and redirects are definite."""
+    status, headers = answer.status, answer.headers
+    limited = headers.get("X-RateLimit-Remaining") == "0" or "Retry-After" in headers
+    after = headers.get("Retry-After", "")
+    seconds = float(after) if after.isascii() and after.isdigit() else None
+    forbidden = status == HTTPStatus.FORBIDDEN
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS:
+        raise _Stop(Unreadable("forge", f"{where}: {status}", seconds))
+    if forbidden and limited:
+        raise _Stop(Unreadable("forge", f"{where}: limited", seconds))
+    if forbidden or status == HTTPStatus.UNAUTHORIZED:
+        raise _Stop(
+            DestinationRefused(
+                f"the forge refuses the push token ({status}); give it contents and pull "
+                "requests, write, of this repository"
+            )
+        )
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        words = f"the forge redirects ({status}): the repository was renamed or moved; name the new"
+        raise _Stop(DestinationRefused(f"{words} URL in spec.repository.url"))
+    if status not in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
+        raise _Stop(Unreadable("forge", f"{where}: {status}"))
 
 
-def _earlier(pulls: list[Mapping[str, Any]]) -> EarlierProposals:
-    """Sort targets of our pull requests: open ones are proposed, closed unmerged ones declined."""
-    proposed: set[str] = set()
-    declined: set[str] = set()
-    for pull in pulls:
-        read = read_marker(str(pull.get("body") or ""))
-        if read is None or pull.get("merged_at"):
-            continue
-        target = read[2].partition(":")[2]
-        (proposed if pull.get("state") == "open" else declined).add(target)
-    return EarlierProposals(tuple(sorted(proposed)), tuple(sorted(declined)))
+def _decoded(data: bytes, where: str) -> Any:
+    if len(data) > ANSWER_BYTES_MAX:
+        raise _Stop(Unreadable("forge", f"{where}: more than {ANSWER_BYTES_MAX} bytes"))
+    try:
+        body = json.loads(data)
+    except ValueError as error:
+        raise _Stop(Unreadable("forge", f"{where}: the answer is no JSON")) from error
+    if not isinstance(body, dict | list):
+        raise _Stop(Unreadable("forge", f"{where}: the answer is no object"))
+    return body
+
+
+def _items(body: Any) -> list[Mapping[str, Any]]:
+    return [item for item in body if isinstance(item, Mapping)] if isinstance(body, list) else []
+
+
+def _target(pull: Mapping[str, Any], repository: str) -> str | None:
+    """Target `name@version` of a pull request that is this product's own, from this repository."""
+    head = pull.get("head") or {}
+    source = str((head.get("repo") or {}).get("full_name", ""))
+    if not str(head.get("ref", "")).startswith(BRANCH_PREFIX):
+        return None
+    if source.lower() != repository.lower():
+        return None
+    marker = read_marker(str(pull.get("body") or ""))
+    return None if marker is None else marker[2].partition(":")[2]
+
+
+def _found_pull(pull: Mapping[str, Any], ours: tuple[str, str]) -> FoundPull | None:
+    head = str((pull.get("head") or {}).get("sha", ""))
+    number = pull.get("number")
+    if not isinstance(number, int) or not is_git_id(head):
+        return None
+    marker = read_marker(str(pull.get("body") or ""))
+    state = "merged" if pull.get("merged_at") else str(pull.get("state", ""))[:16]
+    return FoundPull(number, state, CommitId(head), marker is not None and marker[:2] == ours)
