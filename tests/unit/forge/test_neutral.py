@@ -23,7 +23,7 @@ HAZARDS = (
     re.compile(r"```|~~~"),
     re.compile(r"(?im)^\s*(co-authored-by|signed-off-by|upgraderun-[a-z]+)\s*:"),
     re.compile(
-        r"(?i)(close[sd]?|fix(e[sd])?|resolve[sd]?):?\s+(#\d|gh-\d|[\w.-]+/[\w.-]+#\d|http)"
+        r"(?i)(close[sd]?|fix(e[sd])?|resolve[sd]?):?\s+(#\d|gh-\d|[\w.-]+/[\w.-]+#\d|https?://)"
     ),
     re.compile(r"\\[!-/:-@\[-`{-~]"),
 )

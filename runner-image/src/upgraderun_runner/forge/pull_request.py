@@ -125,6 +125,7 @@ async def _decorate(delivery: Delivery, *, found: bool) -> PullRequestEnsured:
     delivery.fault("decoration", "before")
     warnings = await delivery.remote.forge.decorate(number, to.labels, to.reviewers)
     delivery.fault("decoration", "applied")
+    delivery.fault("decoration", "recorded")  # best effort: nothing of it is journaled
     return PullRequestEnsured(
         number, _link(delivery, number), found, warnings[: limits.WARNINGS_MAX]
     )
