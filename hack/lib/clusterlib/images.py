@@ -173,7 +173,7 @@ def _buildah(command: str, *arguments: str) -> str:
     run_root = _folder() / "run"
     for folder in (storage, run_root):
         folder.mkdir(parents=True, exist_ok=True)
-    place = ["--root", str(storage), "--runroot", str(run_root), "--storage-driver", "vfs"]
+    place = ["--root", str(storage), "--runroot", str(run_root), "--storage-driver", "overlay"]
     environment = {**os.environ, "BUILDAH_ISOLATION": "chroot"}
     return host.run(["nice", "buildah", *place, command, *arguments], env=environment)
 
