@@ -106,6 +106,12 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert text.replace("<", "\u2039") == neutralise(text, 1_000)
 
 
+def test_cut_digest_does_not_become_a_commit_id() -> None:
+    """A run of 41 hex digits is no commit id; cut to 40 it was one (found by the property)."""
+    for limit in range(8, 60):
+        assert [] == hazards_in(neutralise("a" + "deadbeef" * 5, limit))
+
+
 def test_cut_is_visible() -> None:
     assert "abcd [cut]" == cut("abcdefghijklm", 10)
     assert "abc" == cut("abc", 3)

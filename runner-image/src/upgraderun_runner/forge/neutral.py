@@ -14,6 +14,8 @@ _INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _CUT: Final = " [cut]"
 _HEX_PIECE: Final = 6
 
+_COMMIT: Final = re.compile(r"(?i)(?<![0-9a-f])[0-9a-f]{7,40}(?![0-9a-f])")
+
 _RULES: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
     # Escapes and entities first: they could spell any of the characters below.
     (re.compile(r"\\(?=[!-/:-@\[-`{-~])"), r"\\ "),
@@ -30,7 +32,7 @@ _RULES: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
     (re.compile(r"@(?=\S)"), "@ "),
     (re.compile(r"#(?=\w)"), "# "),
     (re.compile(r"(?i)\b(GH)-(?=\d)"), r"\1- "),
-    (re.compile(r"(?i)(?<![0-9a-f])[0-9a-f]{7,40}(?![0-9a-f])"), lambda m: _pieces(m[0])),
+    (_COMMIT, lambda m: _pieces(m[0])),
     # Fences would swallow what follows; trailers would speak for somebody.
     (re.compile(r"`{3,}|~{3,}"), lambda m: " ".join(m[0])),
     (re.compile(r"(?m)^(\s*)((?:[A-Za-z0-9]+-)+[A-Za-z0-9]+\s*:)"), r"\1» \2"),
@@ -66,7 +68,11 @@ def neutralise(text: str, characters_max: int) -> str:
     harmless = visible(cut(text, characters_max))
     for pattern, replacement in _RULES:
         harmless = pattern.sub(replacement, harmless)
-    return cut(harmless, characters_max)
+    if len(harmless) <= characters_max:
+        return harmless
+    kept = max(0, characters_max - len(_CUT))
+    # Cutting a digest can leave what reads as a commit id: look once more, then cut the pieces.
+    return _COMMIT.sub(lambda m: _pieces(m[0]), harmless[:kept])[:kept].rstrip() + _CUT
 
 
 def one_line(text: str, characters_max: int) -> str:
