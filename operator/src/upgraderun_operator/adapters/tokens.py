@@ -42,7 +42,7 @@ class TokenReviews:
         self._audience = audience
         self._known: OrderedDict[Sha256, tuple[float, Identity]] = OrderedDict()
 
-    async def review(self, token: str) -> Identity | None | Unknown:
+    async def review(self, token: str) -> Identity | Unknown | None:
         """Tell who holds a token; None: nobody that may speak here."""
         if len(token) > TOKEN_BYTES_MAX or not token.isascii():
             return None
@@ -77,7 +77,7 @@ class TokenReviews:
             return None
         user = status.get("user") or {}
         namespace, _, account = str(user.get("username", "")).removeprefix(_PREFIX).partition(":")
-        pods = (user.get("extra") or {}).get(POD_UID_KEY) or ()
+        pods: list[str] = (user.get("extra") or {}).get(POD_UID_KEY) or []
         is_account = str(user.get("username", "")).startswith(_PREFIX)
         if not is_account or not namespace or not account or len(pods) != 1:
             return None

@@ -28,5 +28,9 @@ class ApiError(Exception):
 
     def body(self, message: str) -> bytes:
         """Write the error body with a message that was redacted: at most 4 KiB."""
-        error = {"code": self.code.value, "message": message[:MESSAGE_MAX], "details": {}}
+        error: dict[str, object] = {
+            "code": self.code.value,
+            "message": message[:MESSAGE_MAX],
+            "details": {},
+        }
         return json.dumps({"error": error}).encode("ascii", "backslashreplace")

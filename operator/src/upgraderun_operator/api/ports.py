@@ -34,7 +34,7 @@ class Identity:
 class Tokens(Protocol):
     """Reviews of bearer tokens for our audience; `adapters.tokens`."""
 
-    async def review(self, token: str) -> Identity | None | Unknown:
+    async def review(self, token: str) -> Identity | Unknown | None:
         """Tell who it is; None: not authenticated, or bound to no single pod."""
         ...
 
