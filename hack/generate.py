@@ -11,7 +11,7 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))
 
-from docpages import kinds_page, reasons_page
+from docpages import kinds_page, metrics_page, reasons_page
 from upgraderun_operator.model.crds import definitions
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,6 +28,7 @@ def generated() -> Mapping[Path, str]:
         files[CHART / "crds" / f"{plural}.yaml"] = text
     files[Path("docs/reasons.md")] = reasons_page()
     files[Path("docs/kinds.md")] = kinds_page()
+    files[Path("docs/metrics.md")] = metrics_page()
     return files
 
 

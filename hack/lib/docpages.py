@@ -1,4 +1,4 @@
-"""Pages of `docs/` that are computed from tables of the code: reasons and kinds.
+"""Pages of `docs/` that are computed from tables of the code: reasons, kinds and metrics.
 
 Caller: `hack/generate.py`. Prose that no table holds stands here as plain text.
 """
@@ -6,6 +6,9 @@ Caller: `hack/generate.py`. Prose that no table holds stands here as plain text.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from prometheus_client.metrics import MetricWrapperBase
+
+from upgraderun_operator.metrics import Metrics
 from upgraderun_operator.model.conditions import STALLS, WAITS, LiveReason, Phase, ReasonRow
 from upgraderun_operator.model.conflicts import CONFLICTS
 from upgraderun_operator.model.crds import definitions
@@ -30,6 +33,14 @@ the tables of the code by `make generate`.
 How a run ends. `status.outcome` and the reason of `Succeeded` are the first column, `status.exitCode` the third. The
 second column is the journal's spelling, which is also the metric label. An ended run is never started again; *again*
 says when a new one may get further: """
+
+_METRICS_HEAD = """\
+# Metrics
+
+What `/metrics` of each replica shows, on port 8080. Labels come from closed lists: kinds of conflict, outcomes, endpoints.
+Generated from the code by `make generate`. The rules that alert on them:
+[rules](../charts/upgraderun-operator/rules/upgraderun.rules.yaml); what to do: [runbook](runbook.md).
+"""
 
 _KINDS_HEAD = """\
 # Kinds
@@ -129,6 +140,21 @@ def reasons_page() -> str:
 def _reason_table(rows: Iterable[tuple[str, ReasonRow]]) -> str:
     lines = "".join(f"| `{reason}` | {row.meaning} | {row.next_step} |\n" for reason, row in rows)
     return f"| reason | what it means | what to do |\n|---|---|---|\n{lines}"
+
+
+def metrics_page() -> str:
+    """`docs/metrics.md`."""
+    series = (value for value in vars(Metrics()).values() if isinstance(value, MetricWrapperBase))
+    rows = "".join(sorted(_metric(metric) for metric in series))
+    return f"{_METRICS_HEAD}\n| series | type | labels | meaning |\n|---|---|---|---|\n{rows}"
+
+
+def _metric(metric: MetricWrapperBase) -> str:
+    (family,) = metric.describe()
+    suffix = "_total" if family.type == "counter" else ""
+    names = metric._labelnames  # noqa: SLF001  series without samples show their labels nowhere else
+    labels = ", ".join(f"`{name}`" for name in names)
+    return f"| `{family.name}{suffix}` | {family.type} | {labels} | {family.documentation} |\n"
 
 
 def kinds_page() -> str:

@@ -7,12 +7,11 @@ one message and exit status 1.
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from clusterlib import binaries, containerd, images, instances, kind, layout, local, provisioner
+from clusterlib import binaries, instances, local, provisioner, whole
 from clusterlib.errors import ClusterError
-
-DEFAULT_NAME = "default"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,10 +37,18 @@ def _parser() -> argparse.ArgumentParser:
     mode.add_argument("--controllers", action="store_true", help="with kube-controller-manager")
     mode.add_argument("--no-fsync", action="store_true", help="faster, loses data on power loss")
     _api_mode(_command(commands, "down", _down, "remove a cluster with all it made"))
-    _command(commands, "status", _status, "show what runs")
+    _command(commands, "status", lambda o: print(whole.status(o.name)), "show what runs")
     load = _command(commands, "load", _load, "import images on every node, print their references")
     load.add_argument("images", nargs="+", metavar="IMAGE", help="a built one, or an OCI archive")
-    _command(commands, "kubeconfig", _kubeconfig, "print the path of the kubeconfig")
+    _command(
+        commands,
+        "kubeconfig",
+        lambda o: print(whole.kubeconfig(o.name)),
+        "print the path of the kubeconfig",
+    )
+    for verb, act in (("pause", whole.pause_node), ("resume", whole.resume_node)):
+        node = _command(commands, verb, partial(_on_node, act), f"{verb} a node's kubelet")
+        node.add_argument("node", metavar="NODE", help="node1 or node2")
     build = _command(commands, "binaries", _binaries, "build the programs, print their paths")
     build.add_argument("names", nargs="*", metavar="NAME", help=", ".join(binaries.ALL))
     _command(commands, "provision", _provision, "serve local volumes (started by `up`)")
@@ -55,7 +62,7 @@ def _command(
     text: str,
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=text, description=text)
-    parser.add_argument("--name", default=DEFAULT_NAME, help="several may run side by side")
+    parser.add_argument("--name", default=whole.DEFAULT_NAME, help="several may run side by side")
     parser.set_defaults(run=run)
     return parser
 
@@ -70,14 +77,9 @@ def _api_mode(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 def _up(options: argparse.Namespace) -> None:
     if options.api_only:
         config = _up_api_only(options)
-    elif kind.is_chosen():
-        kind.up(options.name, options.nodes)
-        config = kind.kubeconfig(options.name)
     else:
         policies = not options.no_mutating_policies
-        plan = layout.plan(options.name, options.nodes, mutating_policies=policies)
-        local.up(plan)
-        config = plan.kubeconfig
+        config = whole.up(options.name, options.nodes, mutating_policies=policies)
     print(config if options.print else f"export KUBECONFIG={config}")
 
 
@@ -95,40 +97,23 @@ def _up_api_only(options: argparse.Namespace) -> Path:
 def _down(options: argparse.Namespace) -> None:
     if options.api_only:
         instances.down(options.dir or instances.folder(options.name))
-    elif kind.is_chosen():
-        kind.down(options.name)
-    elif existing := layout.find(options.name):
-        local.down(existing)
-    else:
+    elif not whole.down(options.name):
         print(f"there is no cluster {options.name}", file=sys.stderr)
 
 
-def _status(options: argparse.Namespace) -> None:
-    print(kind.status(options.name) if kind.is_chosen() else local.status(_existing(options.name)))
+def _on_node(act: Callable[[str, str], None], options: argparse.Namespace) -> None:
+    act(options.name, options.node)
 
 
 def _load(options: argparse.Namespace) -> None:
-    for archive in [images.archive_of(each) for each in options.images]:
-        tag, digest = images.identity(archive)
-        name = tag.rpartition(":")[0]
-        if kind.is_chosen():
-            kind.load(options.name, archive, tag, f"{name}@{digest}")
-        else:
-            for node in _existing(options.name).nodes:
-                containerd.load(node, archive, name)
-        print(f"{name}@{digest}")
-
-
-def _kubeconfig(options: argparse.Namespace) -> None:
-    by_kind = kind.is_chosen()
-    print(kind.kubeconfig(options.name) if by_kind else _existing(options.name).kubeconfig)
+    print("\n".join(whole.load(options.name, options.images)))
 
 
 def _provision(options: argparse.Namespace) -> None:
     def folders() -> dict[str, Path]:
-        return {node.name: node.volumes for node in _existing(options.name).nodes}
+        return {node.name: node.volumes for node in whole.existing(options.name).nodes}
 
-    client = local.client(_existing(options.name), "local-provisioner")
+    client = local.client(whole.existing(options.name), "local-provisioner")
     provisioner.run(client, local.STORAGE_CLASS, folders)
 
 
@@ -139,11 +124,3 @@ def _binaries(options: argparse.Namespace) -> None:
     binaries.ensure(names)
     for name in names:
         print(binaries.path_of(name))
-
-
-def _existing(name: str) -> layout.Layout:
-    found = layout.find(name)
-    if found is None:
-        known = layout.names() or "none"
-        raise ClusterError(f"there is no cluster {name} (known: {known}); `hack/cluster up` first")
-    return found

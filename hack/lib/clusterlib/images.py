@@ -46,6 +46,7 @@ class Image:
     tag: str
     reference: str
     archive: str
+    image_id: str
 
 
 def recipes(*, extra: str | None, fixtures: Path) -> dict[str, Recipe]:
@@ -128,11 +129,16 @@ def _build(recipe: Recipe) -> Image:
         *(ignore if recipe.context == CHECKOUT else []),
         *("--file", str(recipe.dockerfile), str(recipe.context)),
     )
+    image_id = _buildah("images", "--no-trunc", "--quiet", tag).strip()
+    for image in known_images():
+        if image.tag == tag and image.image_id == image_id and Path(image.archive).exists():
+            return image
     archive = _folder() / f"{recipe.name}.tar"
     archive.unlink(missing_ok=True)
-    _buildah("push", "--disable-compression", tag, f"oci-archive:{archive}:{tag}")
+    _buildah("push", tag, f"oci-archive:{archive}:{tag}")
     _, digest = identity(archive)
-    return Image(recipe.name, tag, f"{tag.rpartition(':')[0]}@{digest}", str(archive))
+    reference = f"{tag.rpartition(':')[0]}@{digest}"
+    return Image(recipe.name, tag, reference, str(archive), image_id)
 
 
 def _ignore_file(recipe: Recipe) -> Path:
