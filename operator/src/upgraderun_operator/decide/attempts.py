@@ -28,7 +28,7 @@ def attempt_has_ended(seen: Observation) -> bool:
 
 def journal_is_full(seen: Observation) -> Decision | None:
     """A runner that found the journal full would find it full again: a person must act."""
-    if seen.state.parked is not YieldReason.JOURNAL_FULL:
+    if seen.state.parked != YieldReason.JOURNAL_FULL:
         return None
     stalled = StalledReason.JOURNAL_FULL
     message = f"the status reached its hard bound; {STALLS[stalled].next_step}"
