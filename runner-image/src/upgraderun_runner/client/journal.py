@@ -33,6 +33,10 @@ class Speaker:
     epoch: Epoch
 
 
+def _silent(_line: str) -> None:
+    """Log nothing."""
+
+
 class Journal:
     """One writer's journal. `permit` is awaited before each effect: it blocks while the Lease lapsed.
 
@@ -47,12 +51,14 @@ class Journal:
         now: Callable[[], datetime],
         permit: Permit,
         fault: FaultPoint = no_fault,
+        log: Callable[[str], None] = _silent,
     ) -> None:
         self._client = client
         self._speaker = speaker
         self._now = now
         self._permit = permit
         self._fault = fault
+        self._log = log
         self._fold = Fold()
         self._deferred: list[Draft] = []
         self._stored: dict[Sha256, bytes | None] = {}
@@ -143,6 +149,7 @@ class Journal:
 
     async def _send(self, drafts: list[Draft]) -> None:
         response = await self._client.append(drafts)
+        self._log("journal: " + ", ".join(f"{draft.id} {draft.state.value}" for draft in drafts))
         if [item.id for item in response.accepted] != [draft.id for draft in drafts]:
             raise AnswerUnreadable("the append was answered for other entries")
         for draft, item in zip(drafts, response.accepted, strict=True):

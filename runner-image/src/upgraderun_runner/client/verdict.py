@@ -18,11 +18,15 @@ from upgraderun_runner.errors import TransportError
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """How a verdict fared. `stands`: some verdict of this run is recorded; `exit_code` is ours."""
+    """How a verdict fared. `stands`: some verdict of this run is recorded; `exit_code` is ours.
+
+    `code` is the operator's error code where it answered with one.
+    """
 
     stands: bool
     exit_code: int
     text: str
+    code: str | None = None
 
 
 class VerdictDesk:
@@ -65,10 +69,10 @@ class VerdictDesk:
             answer = await self._client.post_result(to_bytes(verdict))
         except TransportError as error:
             if error.is_recorded or error.code == ErrorCode.FINALIZATION_IN_PROGRESS.value:
-                return Delivered(True, exit_code, str(error))
+                return Delivered(True, exit_code, str(error), error.code)
             if error.code == ErrorCode.VERDICT_CONFLICT.value:
-                return Delivered(True, exit_code, f"another verdict stands: {error}")
-            return Delivered(False, GAVE_UP_EXIT, str(error))
+                return Delivered(True, exit_code, f"another verdict stands: {error}", error.code)
+            return Delivered(False, GAVE_UP_EXIT, str(error), error.code)
         return Delivered(True, exit_code, f"verdict {answer.verdict_id} is recorded")
 
     def leave_message(self, text: str) -> None:

@@ -1,0 +1,301 @@
+"""The role `publish`: verify the frozen proposal, then branch, then pull request (upgrade-run.md §12).
+
+Caller: `main`. It works from artifacts and the base alone, opens no git directory of the runner, and
+looks before it acts: the first delivery and the fifth are the same code.
+"""
+
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Final, TypeVar
+
+from upgraderun_protocol import slugs
+from upgraderun_protocol.bundle import Delivery
+from upgraderun_protocol.bundle import Destination as BundleDestination
+from upgraderun_protocol.ends import YieldReason
+from upgraderun_protocol.entries import Draft, Entry, EntryState
+from upgraderun_protocol.ids import EntryId, ProposalDigest, RunUid, Sha256
+from upgraderun_protocol.kinds import Writer
+from upgraderun_protocol.messages import PullRequestRef
+from upgraderun_protocol.urls import normalise
+from upgraderun_runner.client.journal import Journal
+from upgraderun_runner.ecosystems.python.profile import PROTECTED
+from upgraderun_runner.ecosystems.python.refusals import LOCK, MANIFEST
+from upgraderun_runner.errors import RunConflicts, RunEnds, TransportError, Yielded
+from upgraderun_runner.forge.delivery import (
+    BranchEnsured,
+    Destination,
+    EffectName,
+    NotPublished,
+    OutcomeState,
+    PublicationDeclined,
+    PublicationDenied,
+    PublicationUnknown,
+    PullRequestEnsured,
+    Remote,
+    Subject,
+)
+from upgraderun_runner.forge.github import GitHub
+from upgraderun_runner.forge.http import ForgeHttp, WritePacer
+from upgraderun_runner.forge.publication import Publication
+from upgraderun_runner.forge.tables import EffectJournal, PublicationConflict
+from upgraderun_runner.forge.texts import pull_request_body
+from upgraderun_runner.process import Conclusion, Machine, Settings, Speaking, speak
+from upgraderun_runner.run import credential, git_settings
+from upgraderun_runner.workspace.errors import RemoteFailed
+from upgraderun_runner.workspace.git import Git, prepare_git
+from upgraderun_runner.workspace.protected import HOUSE_GLOBS, ProtectedPaths
+from upgraderun_runner.workspace.verify import (
+    Expectation,
+    Invalidated,
+    LoadArtifact,
+    Verified,
+    verify_proposal,
+)
+
+T = TypeVar("T")
+PAUSE_FIRST_SECONDS: Final = 5
+PAUSE_MAX_SECONDS: Final = 300
+_KINDS: Final[Mapping[EffectName, str]] = {"push": "push", "pr": "pullRequest"}
+
+
+class DeliveryJournal:
+    """`forge`'s view of the journal: `push/<k>` and `pr/<k>`."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def state(self, effect: EffectName) -> EffectJournal:
+        """DONE once an id is done, else OPEN while one is open, else NOT_OPEN."""
+        entries = self._journal.fold.of_kind(_KINDS[effect])
+        if any(entry.state is EntryState.DONE for entry in entries):
+            return EffectJournal.DONE
+        return EffectJournal.NOT_OPEN if self._open(effect) is None else EffectJournal.OPEN
+
+    def pull_request_number(self) -> int | None:
+        """Number in the done `pr` entry."""
+        entry = self.pull_request
+        return None if entry is None else int(entry.data["number"])
+
+    @property
+    def pull_request(self) -> Entry | None:
+        """The done `pr` entry."""
+        return self._journal.fold.last("pullRequest", EntryState.DONE)
+
+    async def intent(self, effect: EffectName, data: Mapping[str, str]) -> None:
+        """Open a new id."""
+        await self._append(self._next(effect), effect, EntryState.INTENT, data)
+
+    async def outcome(
+        self, effect: EffectName, state: OutcomeState, data: Mapping[str, str]
+    ) -> None:
+        """Close the open id; where none is open, write the outcome under a new id."""
+        open_id = self._open(effect)
+        entry = self._next(effect) if open_id is None else open_id
+        await self._append(entry, effect, EntryState(state), data)
+
+    async def _append(
+        self, entry: EntryId, effect: EffectName, state: EntryState, data: Mapping[str, str]
+    ) -> None:
+        await self._journal.append(Draft(entry, _KINDS[effect], state, data))
+
+    def _open(self, effect: EffectName) -> EntryId | None:
+        kind = _KINDS[effect]
+        found = [e.id for e in self._journal.fold.open_intents() if e.kind == kind]
+        return found[-1] if found else None
+
+    def _next(self, effect: EffectName) -> EntryId:
+        taken = {entry.id for entry in self._journal.fold.of_kind(_KINDS[effect])}
+        return EntryId(f"{effect}/{len(taken) + 1}")
+
+
+async def publish_role(settings: Settings, machine: Machine, ca_bundle: Path | None) -> int:
+    """Publish exactly one proposal; returns the exit code."""
+    return await speak(
+        settings, machine, Writer.PUBLISHER, lambda speaking: _work(speaking, ca_bundle)
+    )
+
+
+async def _work(speaking: Speaking, ca_bundle: Path | None) -> Conclusion:
+    settings = git_settings(speaking, ca_bundle)
+    prepare_git(settings)
+    verified, git = await _until_known(
+        speaking, lambda attempt: _verify(speaking, Git(settings, _directory(speaking, attempt)))
+    )
+    record = verified.record
+    policy = speaking.bundle.policy
+    if policy.on_base_moved == "Invalidate" and verified.branch_head != record.base_commit:
+        raise RunEnds(
+            "proposal_invalidated",
+            f"the base branch moved from {record.base_commit} to {verified.branch_head} and the "
+            "policy invalidates then",
+        )
+    journal = DeliveryJournal(speaking.journal)
+    pacer = WritePacer(speaking.machine.seams.monotonic, speaking.machine.seams.sleep)
+    http = _forge_http(speaking, pacer, ca_bundle)
+    try:
+        remote = Remote(
+            GitHub(http, _destination(speaking).repository),
+            git,
+            credential(speaking),
+            pacer,
+            speaking.machine.seams.sleep,
+        )
+        publication = Publication(
+            _looks(speaking), _subject(speaking, verified), remote, journal, speaking.machine.fault
+        )
+        await _ensured(speaking, publication.ensure_branch, BranchEnsured)
+        opened = await _ensured(speaking, publication.ensure_pull_request, PullRequestEnsured)
+    finally:
+        await http.close()
+    entry = journal.pull_request
+    assert entry is not None, "an ensured pull request is journaled"
+    return Conclusion(
+        "proposal_published",
+        f"pull request {opened.number}: {opened.url}",
+        pull_request=PullRequestRef(opened.number, entry.data["state"], opened.url),
+    )
+
+
+async def _verify(speaking: Speaking, git: Git) -> tuple[Verified, Git] | None:
+    """Rebuild the proposal in a fresh repository; None where the git host can't be read now."""
+    delivery, destination = _delivery(speaking), _destination(speaking)
+    expectation = Expectation(
+        digest=ProposalDigest(delivery.proposal_digest),
+        commit=delivery.commit,
+        url=speaking.bundle.repository.url,
+        branch=destination.base_branch,
+        pair=frozenset(_inside(speaking, name) for name in (MANIFEST, LOCK)),
+    )
+    policy = speaking.bundle.policy
+    directory = speaking.bundle.repository.directory
+    protected = ProtectedPaths(
+        (*HOUSE_GLOBS, *PROTECTED, *expectation.pair),
+        add=policy.protected_add,
+        release=policy.protected_release,
+        directory="" if directory == "." else directory,
+    )
+    try:
+        found = await verify_proposal(
+            git, expectation, _loader(speaking), protected, credential(speaking)
+        )
+    except RemoteFailed as error:
+        speaking.machine.log(f"the git host can't be read: {error}")
+        return None
+    if isinstance(found, Invalidated):
+        raise RunEnds(
+            "proposal_invalidated",
+            f"{found.code}: expected {found.expected}, observed {found.observed}",
+        )
+    return found, git
+
+
+def _loader(speaking: Speaking) -> LoadArtifact:
+    """Bytes of an artifact of this run; None if the store says that it is gone."""
+
+    async def load(digest: Sha256) -> bytes | None:
+        try:
+            return await speaking.journal.fetch(digest)
+        except TransportError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    return load
+
+
+async def _ensured(
+    speaking: Speaking, ensure: Callable[[], Awaitable[T | NotPublished]], kind: type[T]
+) -> T:
+    """Repeat a look-and-act until it stands; everything that ends it is raised."""
+
+    async def once(_attempt: int) -> T | None:
+        found = await ensure()
+        if isinstance(found, PublicationConflict):
+            raise RunConflicts(found.kind, found.expected, found.observed)
+        if isinstance(found, PublicationUnknown):
+            speaking.machine.log(f"not known yet: {found.reason}")
+            if found.after_seconds:
+                await speaking.machine.seams.sleep(found.after_seconds)
+            return None
+        if isinstance(found, PublicationDenied):
+            raise Yielded(YieldReason.NOT_RESUMABLE, f"the forge refuses: {found.text}")
+        if isinstance(found, PublicationDeclined):
+            raise RunEnds("publication_declined", found.reason)
+        assert isinstance(found, kind), "every answer of an ensure_* has its branch"
+        return found
+
+    return await _until_known(speaking, once)
+
+
+async def _until_known(speaking: Speaking, once: Callable[[int], Awaitable[T | None]]) -> T:
+    """Try again after 5 s doubling to 300 s; an outage of the forge is never a verdict (§13.2)."""
+    pause, attempt = PAUSE_FIRST_SECONDS, 1
+    while True:
+        speaking.check()
+        found = await once(attempt)
+        if found is not None:
+            return found
+        await speaking.machine.seams.sleep(pause)
+        pause, attempt = min(pause * 2, PAUSE_MAX_SECONDS), attempt + 1
+
+
+def _directory(speaking: Speaking, attempt: int) -> Path:
+    return speaking.machine.private / f"publish-{attempt}.git"
+
+
+def _inside(speaking: Speaking, name: str) -> str:
+    directory = speaking.bundle.repository.directory
+    return name if directory == "." else f"{directory}/{name}"
+
+
+def _delivery(speaking: Speaking) -> Delivery:
+    assert speaking.bundle.delivery is not None, "a publisher's bundle names its delivery"
+    return speaking.bundle.delivery
+
+
+def _destination(speaking: Speaking) -> BundleDestination:
+    assert speaking.bundle.destination is not None, "a publisher's bundle names its destination"
+    return speaking.bundle.destination
+
+
+def _looks(speaking: Speaking) -> Destination:
+    """Where the branch goes and how the pull request looks."""
+    destination, wish = _destination(speaking), speaking.bundle.publication
+    origin = normalise(speaking.bundle.repository.url).origin
+    return Destination(
+        url=speaking.bundle.repository.url,
+        web_url=f"{origin}/{destination.repository}",
+        branch=_delivery(speaking).branch,
+        base_branch=destination.base_branch,
+        draft=wish.draft,
+        labels=wish.labels,
+        reviewers=wish.reviewers,
+    )
+
+
+def _subject(speaking: Speaking, verified: Verified) -> Subject:
+    record, run_uid = verified.record, RunUid(speaking.bundle.run.uid)
+    digest = _delivery(speaking).proposal_digest
+    target = record.target
+    marker = slugs.marker(run_uid, digest, target.ecosystem, target.name, target.to_version)
+    body = pull_request_body(
+        record.recipe.body,
+        base=record.base_commit,
+        base_branch=_destination(speaking).base_branch,
+        branch_head=verified.branch_head,
+        marker=marker,
+    )
+    return Subject(verified.commit, record.recipe.title, body, run_uid, digest)
+
+
+def _forge_http(speaking: Speaking, pacer: WritePacer, ca_bundle: Path | None) -> ForgeHttp:
+    """The forge's client. Its token is the mounted push token, in this process's memory only (H19)."""
+    secret = credential(speaking)
+    tls = True if ca_bundle is None else ssl.create_default_context(cafile=str(ca_bundle))
+    return ForgeHttp(
+        _destination(speaking).api_url,
+        "" if secret is None else secret.secret,
+        pacer=pacer,
+        tls=tls,
+    )

@@ -1,0 +1,154 @@
+"""The role `run`: prepare, recover, loop, end (upgrade-run.md §3 phases 2 to 12, §13.1).
+
+Caller: `main`. There is one path: a first start finds an empty journal, a resume a longer one.
+"""
+
+from pathlib import Path
+
+from upgraderun_protocol.ends import YieldReason
+from upgraderun_protocol.entries import EntryState
+from upgraderun_protocol.ids import ProposalDigest
+from upgraderun_protocol.kinds import Writer
+from upgraderun_runner.agent.agents import Decide, baseline_agent, rules_agent, scripted_agent
+from upgraderun_runner.agent.loop import Loop
+from upgraderun_runner.agent.scripted import DecisionListError
+from upgraderun_runner.ecosystems.python.ecosystem import PythonEcosystem
+from upgraderun_runner.errors import RunEnds, TransportError, Yielded
+from upgraderun_runner.image import Offer, find_toolchain
+from upgraderun_runner.phases.ending import store_end_report
+from upgraderun_runner.phases.prelude import prepare
+from upgraderun_runner.phases.recovery import recover_files, recover_steps
+from upgraderun_runner.phases.session import Session
+from upgraderun_runner.phases.workspace import open_workspace
+from upgraderun_runner.process import Conclusion, Machine, Settings, Speaking, speak
+from upgraderun_runner.sandbox.inline import InlineSandbox
+from upgraderun_runner.tools.bench import Bench
+from upgraderun_runner.tools.manifests import as_conflict
+from upgraderun_runner.workspace.errors import (
+    StorageUnavailable,
+    WorkspaceBusy,
+    WorkspaceContradicts,
+)
+from upgraderun_runner.workspace.git import Credential, GitSettings, prepare_git
+from upgraderun_runner.workspace.gitenv import origin_of
+from upgraderun_runner.workspace.lock import WorkspaceLock, probe_volume
+
+TOKEN_USER = "x-access-token"  # noqa: S105 - the user name that goes with a token
+
+
+async def run_role(settings: Settings, machine: Machine, offer: Offer) -> int:
+    """Run to an end; returns the exit code (upgrade-run.md §4)."""
+    return await speak(settings, machine, Writer.RUNNER, lambda speaking: _work(speaking, offer))
+
+
+async def _work(speaking: Speaking, offer: Offer) -> Conclusion:
+    frozen = _frozen(speaking)
+    if frozen is not None:
+        return frozen
+    root = speaking.settings.workspace
+    assert root is not None, "the run role has a workspace"
+    try:
+        with WorkspaceLock(root / "workspace.lock"):
+            probe_volume(root, speaking.machine.seams.new_id()[:12])
+            return await _in_workspace(speaking, offer, root)
+    except (WorkspaceBusy, StorageUnavailable) as error:
+        raise Yielded(YieldReason.NOT_RESUMABLE, str(error)) from error
+    except WorkspaceContradicts as error:
+        raise as_conflict(error) from error
+
+
+def _frozen(speaking: Speaking) -> Conclusion | None:
+    """A frozen proposal needs no workspace any more (§13.2)."""
+    entry = speaking.journal.fold.last("proposal", EntryState.DONE)
+    if entry is None:
+        return None
+    target = f"{entry.data['name']} {entry.data['from']} -> {entry.data['to']}"
+    return Conclusion(
+        "proposal_prepared",
+        f"{target}: one commit is frozen",
+        entry.artifacts["report"],
+        ProposalDigest(entry.artifacts["record"]),
+    )
+
+
+async def _in_workspace(speaking: Speaking, offer: Offer, root: Path) -> Conclusion:
+    session = await _session(speaking, offer, root)
+    workspace = await open_workspace(session)
+    if workspace.resumed:
+        await recover_files(session, workspace)
+    bench = await prepare(session, workspace)
+    await recover_steps(bench)
+    decide = await _agent(speaking, bench)
+    end, view = await Loop(bench, decide, speaking).run()
+    frozen = _frozen(speaking)
+    if frozen is not None:
+        return frozen
+    return Conclusion(end.outcome, end.message, await store_end_report(bench, view, end))
+
+
+async def _session(speaking: Speaking, offer: Offer, root: Path) -> Session:
+    machine, bundle = speaking.machine, speaking.bundle
+    if bundle.policy.sandbox != "Inline":
+        raise RunEnds(
+            "policy_refused",
+            f"sandbox {bundle.policy.sandbox} isn't served by this runner; the policy may set "
+            "sandbox.type Inline",
+        )
+    git = git_settings(speaking, offer.ca_bundle)
+    prepare_git(git)
+    sandbox = await InlineSandbox.start(machine.seams.monotonic)
+    toolchain = await find_toolchain(offer, sandbox, machine.private)
+    return Session(
+        bundle=bundle,
+        client=speaking.client,
+        journal=speaking.journal,
+        root=root,
+        git=git,
+        credential=lambda: credential(speaking),
+        ecosystem=PythonEcosystem(toolchain),
+        sandbox=sandbox,
+        control=speaking,
+        redactor=machine.redactor,
+        seams=machine.seams,
+        fault=machine.fault,
+    )
+
+
+def git_settings(speaking: Speaking, ca_bundle: Path | None) -> GitSettings:
+    """How git is started; plain http only where the policy's own repository has such a URL."""
+    scheme = speaking.bundle.repository.url.partition(":")[0]
+    return GitSettings(
+        private=speaking.machine.private / "git",
+        allowed_protocols=("http",) if scheme == "http" else ("https",),
+        ca_bundle=ca_bundle,
+    )
+
+
+def credential(speaking: Speaking) -> Credential | None:
+    """The mounted token, read anew each time; it only goes to the repository's own origin (H22)."""
+    file = speaking.settings.credential_file
+    if file is None:
+        return None
+    secret = file.read_text(encoding="utf-8").strip()
+    speaking.machine.redactor.register(secret)
+    return Credential(origin_of(speaking.bundle.repository.url), TOKEN_USER, secret)
+
+
+async def _agent(speaking: Speaking, bench: Bench) -> Decide:
+    """The deciding function of the run's mode."""
+    bundle, ranked = speaking.bundle, bench.candidates.ranked
+    if bundle.mode == "Baseline":
+        return baseline_agent(ranked)
+    if bundle.mode == "Rules":
+        return rules_agent(ranked, bundle.policy.codemods)
+    if bundle.mode == "Scripted" and bundle.policy.decisions is not None:
+        try:
+            return scripted_agent(await speaking.journal.fetch(bundle.policy.decisions))
+        except DecisionListError as error:
+            raise RunEnds("policy_refused", str(error)) from error
+        except TransportError as error:
+            if error.status != 404:
+                raise
+            message = f"the decision list {bundle.policy.decisions} isn't stored"
+            raise RunEnds("policy_refused", message) from error
+    raise RunEnds("policy_refused", f"mode {bundle.mode} has no agent in this runner")
