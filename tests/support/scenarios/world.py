@@ -5,20 +5,19 @@ afterwards the later ones appear. Where the product reaches the servers under ot
 builder does (a cluster), the names in manifest and lock are the product's.
 """
 
-import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from support import realwheels
 from support.fixtures.launch import Servers
-from support.gitclient import authenticated, git
+from support.gitclient import git
+from support.hosting import publish
 from support.scenarios.objects import bare_repository, commit_tree, write_files, write_tree
 from support.scenarios.repository import FILES, REGISTRY, RepositoryPlan, load_repository
 from support.scenarios.table import Row
-from support.toolchain import Done, ToolFailedError, Uv, run
+from support.toolchain import Done, Uv, run
 
 OWNER = "fixtures"
-PERSON = "fixture-maintainer"
 PYTEST_EXTRA = ("-p", "no:cacheprovider", "-q")
 
 
@@ -80,7 +79,7 @@ def build_world(
     hidden.mkdir()
     write_files(hidden, plan.hidden)
     repository = f"{OWNER}/{name}"
-    clone_token, push_token = _publish(servers, repository, local, commit)
+    tokens = publish(servers.host, repository, local, commit)
     for outage in row.outages:
         registry.control.add_fault(replace(outage, path=f"^/{name}/.*{outage.path}"))
     return BuiltScenario(
@@ -92,8 +91,8 @@ def build_world(
         "main",
         commit,
         tree,
-        clone_token,
-        push_token,
+        tokens.clone,
+        tokens.push,
         local,
         hidden,
     )
@@ -146,18 +145,3 @@ def _addressed(content: bytes, address: str) -> bytes:
     if REGISTRY.encode() not in content and FILES.encode() not in content:
         return content
     return _replaced(content.decode(), address).encode()
-
-
-def _publish(servers: Servers, repository: str, local: Path, commit: str) -> tuple[str, str]:
-    control = servers.host.control
-    control.put_repository(repository, collaborators=[PERSON])
-    clone_token, push_token = (f"fixture-{kind}-{secrets.token_hex(8)}" for kind in ("c", "p"))
-    control.add_token(clone_token, "upgraderun-clone", repository, contents="read")
-    control.add_token(
-        push_token, "upgraderun-bot", repository, contents="write", pull_requests="write"
-    )
-    url = authenticated(servers.host.repository_url(repository), push_token)
-    git(local, "push", "-q", url, f"{commit}:refs/heads/main")
-    if control.refs(repository).get("refs/heads/main") != commit:
-        raise ToolFailedError(f"{repository}: the base commit didn't arrive")
-    return clone_token, push_token

@@ -1,0 +1,120 @@
+"""The corpus against the real registry, with plain uv and pytest: its answers are still right.
+
+The same cases through the product have their own tests; a registry that moved on is found here.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.corpus import CASES, Case, build_case
+from support.fixtures.launch import host_in_process
+from support.gitclient import authenticated, git
+from support.hosting import publish
+from support.ordinary_user import USER, as_ordinary_user
+from support.plain import PlainProject, moved
+from support.scenarios.world import check_out
+from support.toolchain import Uv
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+SYSTEM_PYTHON = "/usr/bin/python3"
+IDS = [case.name for case in CASES]
+UPGRADING = [case for case in CASES if case.answer.target is not None]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that an ordinary user may enter, which pytest's own isn't."""
+    path = Path(tempfile.mkdtemp(prefix="corpus-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+def checked_out(case: Case, folder: Path) -> PlainProject:
+    built = build_case(case)
+    project = PlainProject(folder / "checkout", Uv(folder / "uv"), case.sync)
+    check_out(built.repository, built.base_commit, project.path)
+    return project
+
+
+def synced(project: PlainProject) -> None:
+    project.uv(project.path, "sync", "--frozen", "--python", SYSTEM_PYTHON, *project.sync_flags)
+
+
+def tested(case: Case, project: PlainProject) -> tuple[int, tuple[str, ...], dict[str, int]]:
+    """Run the tests as an ordinary user: root may read what some tests expect nobody to."""
+    if os.getuid() == 0:
+        for root, folders, files in os.walk(project.path.parent):
+            for name in (*folders, *files):
+                os.chown(Path(root) / name, USER, USER, follow_symlinks=False)
+    done = project.test(tuple(as_ordinary_user([])))
+    return done.code, done.failing, done.counts
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_the_baseline_passes(case: Case, folder: Path) -> None:
+    project = checked_out(case, folder)
+    synced(project)
+
+    code, failing, counts = tested(case, project)
+
+    assert (0, ()) == (code, failing)
+    assert case.baseline == {what: counts[what] for what in case.baseline}
+
+
+@pytest.mark.parametrize("case", UPGRADING, ids=[case.name for case in UPGRADING])
+def test_the_upgrade_gives_the_answer(case: Case, folder: Path) -> None:
+    answer = case.answer
+    assert answer.target is not None
+    name, before, after = answer.target
+    project = checked_out(case, folder)
+    locked = project.locked()
+    assert {before} == locked[name]
+    if f'"{name}=={before}"' in (project.path / "pyproject.toml").read_text():
+        project.constrain(f'"{name}=={before}"', f'"{name}=={after}"')
+    if case.name == "A4b":
+        project.constrain("marshmallow>=3.13.0,<4", "marshmallow>=3.13.0,<5")
+    held = (f"{other}=={to}" for other, (_, to) in answer.moved.items())
+
+    done = project.upgrade(f"{name}=={after}", *held)
+
+    if answer.outcome == "admission_refused":
+        assert done.code == 1
+        assert "unsatisfiable" in done.err
+        return
+    assert 0 == done.code, done.err
+    expected = {name: (frozenset({before}), frozenset({after}))}
+    for other, (was, now) in answer.moved.items():
+        expected[other] = (frozenset({was} if was else ()), frozenset({now}))
+    assert expected == moved(locked, project.locked())
+    changed = git(project.path, "diff", "--name-only").splitlines()
+    assert not answer.files or answer.files == tuple(changed)
+    synced(project)
+    code, failing, _ = tested(case, project)
+    assert (int(bool(answer.findings)), tuple(sorted(answer.findings))) == (code, failing)
+
+
+def test_a_version_that_needs_a_newer_python_is_refused_by_the_resolver(folder: Path) -> None:
+    case = next(case for case in CASES if case.name == "A1x")
+    project = checked_out(case, folder)
+
+    done = project.upgrade("markupsafe==3.0.3")
+
+    assert 1 == done.code
+    assert "does not satisfy Python>=3.9" in done.err
+
+
+def test_a_case_is_served_by_the_fixture_host(tmp_path: Path) -> None:
+    built = build_case(next(case for case in CASES if case.name == "A4"))
+    with host_in_process(tmp_path) as host:
+        tokens = publish(host, "acme/environs", built.repository, built.base_commit)
+        url = authenticated(host.repository_url("acme/environs"), tokens.clone)
+
+        git(tmp_path, "clone", "-q", url, "clone")
+
+    assert built.base_commit == git(tmp_path / "clone", "rev-parse", "HEAD")
