@@ -11,7 +11,8 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))
 
-from docpages import kinds_page, metrics_page, reasons_page
+from decisionpage import decisions_page
+from docpages import journal_page, kinds_page, metrics_page, reasons_page
 from upgraderun_operator.model.crds import definitions
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,7 +29,9 @@ def generated() -> Mapping[Path, str]:
         files[CHART / "crds" / f"{plural}.yaml"] = text
     files[Path("docs/reasons.md")] = reasons_page()
     files[Path("docs/kinds.md")] = kinds_page()
+    files[Path("docs/decisions.md")] = decisions_page()
     files[Path("docs/metrics.md")] = metrics_page()
+    files[Path("docs/journal.md")] = journal_page()
     return files
 
 

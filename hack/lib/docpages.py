@@ -1,4 +1,4 @@
-"""Pages of `docs/` that are computed from tables of the code: reasons, kinds and metrics.
+"""Pages of `docs/` that are computed from tables of the code: reasons, kinds, journal, metrics.
 
 Caller: `hack/generate.py`. Prose that no table holds stands here as plain text.
 """
@@ -12,6 +12,8 @@ from upgraderun_operator.metrics import Metrics
 from upgraderun_operator.model.conditions import STALLS, WAITS, LiveReason, Phase, ReasonRow
 from upgraderun_operator.model.conflicts import CONFLICTS
 from upgraderun_operator.model.crds import definitions
+from upgraderun_protocol.kinds import KINDS, KindRow
+from upgraderun_protocol.limits import ENTRY_BYTES_MAX
 from upgraderun_protocol.outcomes import CONFLICT_OUTCOMES, OUTCOMES, RetryClass
 
 _RETRY = {
@@ -33,6 +35,19 @@ the tables of the code by `make generate`.
 How a run ends. `status.outcome` and the reason of `Succeeded` are the first column, `status.exitCode` the third. The
 second column is the journal's spelling, which is also the metric label. An ended run is never started again; *again*
 says when a new one may get further: """
+
+_JOURNAL_HEAD = f"""\
+# Journal
+
+What a run intended and did, in `status.journal.entries` and in the segments that it names. An intent and its outcome share
+an id; the first outcome of an id wins; a repetition is a new id. State is the fold of these entries and is stored nowhere
+else. Generated from `upgraderun_protocol.kinds` by `make generate`.
+
+An entry is at most {ENTRY_BYTES_MAX} bytes: `seq` (dense from 1), `id`, `kind`, `state`, `at` (RFC 3339, UTC), `attempt` (the
+writer's tag: `a1`, `d2`), `epoch` (never falls), `data` and `artifacts` (role to SHA-256). The chain
+dₙ = SHA-256(dₙ₋₁ ‖ canonical entry) is stored as `journal.head.digest` only. An entry sent twice with equal content is a
+replay and changes nothing; other content under the same id and state is a conflict.
+"""
 
 _METRICS_HEAD = """\
 # Metrics
@@ -140,6 +155,30 @@ def reasons_page() -> str:
 def _reason_table(rows: Iterable[tuple[str, ReasonRow]]) -> str:
     lines = "".join(f"| `{reason}` | {row.meaning} | {row.next_step} |\n" for reason, row in rows)
     return f"| reason | what it means | what to do |\n|---|---|---|\n{lines}"
+
+
+def journal_page() -> str:
+    """`docs/journal.md`."""
+    return _JOURNAL_HEAD + "".join(_journal_kind(row) for row in KINDS.values())
+
+
+def _journal_kind(row: KindRow) -> str:
+    writers = ", ".join(sorted(writer.value for writer in row.writers))
+    lines = "".join(
+        f"| {state.value} | {_keys(shape.required)} | {_keys(shape.optional)} | "
+        f"{_keys(shape.artifacts)} | {_keys(shape.optional_artifacts)} |\n"
+        for state, shape in row.shapes.items()
+    )
+    pattern = row.id_pattern.replace("|", "\\|")
+    return (
+        f"\n## {row.kind}\n\n{row.meaning[0].upper()}{row.meaning[1:]}. Written by: {writers}. "
+        f"Ids: `{pattern}`.\n\n| state | data | optional data | artifacts | optional artifacts |\n"
+        f"|---|---|---|---|---|\n{lines}"
+    )
+
+
+def _keys(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
 
 
 def metrics_page() -> str:
