@@ -12,7 +12,7 @@ from upgraderun_protocol.ids import CommitId
 from upgraderun_runner.workspace import clone, limits
 from upgraderun_runner.workspace.clone import Base, Source, clone_base, remote_refs
 from upgraderun_runner.workspace.errors import BaseMissing, GitFailed, RemoteFailed
-from upgraderun_runner.workspace.git import Credential, Git, resolve_ref
+from upgraderun_runner.workspace.git import Bounds, Credential, Git, resolve_ref
 
 REPOSITORY = "acme/shop"
 
@@ -108,6 +108,23 @@ class TestUnreadableHost:
         with pytest.raises(RemoteFailed) as caught:
             await remote_refs(git, url, ("refs/heads/main",), clone_credential)
 
+        assert "unreachable" == caught.value.kind
+
+    async def test_host_that_hangs_is_unknown_after_its_time(
+        self,
+        git: Git,
+        url: str,
+        host: Host,
+        clone_credential: Credential,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(clone, "REMOTE", Bounds(timeout_seconds=1))
+        host.control.add_fault(Fault("hang", path="info/refs", seconds=60))
+
+        with pytest.raises(RemoteFailed, match="no end within 1 s") as caught:
+            await remote_refs(git, url, ("refs/heads/main",), clone_credential)
+
+        host.control.clear_faults()
         assert "unreachable" == caught.value.kind
 
     async def test_closed_port_is_unreachable(self, git: Git, host: Host) -> None:

@@ -230,3 +230,37 @@ class TestSnapshot:
         await checkout(git, layout, maker.tree(files))
 
         assert files == {p.name: p.read_text() for p in layout.work.iterdir()}
+
+    async def test_sandbox_made_depth_and_number_are_bounded(
+        self, git: Git, layout: Layout, maker: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """H29: a deep tree and a million names cost no more than their bound."""
+        entries = await list_tree(git, maker.tree({"a": "x"}))
+        directory = layout.directory / "made"
+        directory.mkdir()
+        here = os.open(directory, os.O_RDONLY)
+        for _ in range(40):
+            os.mkdir("d" * 120, dir_fd=here)
+            below = os.open("d" * 120, os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = below
+        os.close(here)
+
+        with pytest.raises(TreeRefused, match="too deep"):
+            await verify_snapshot(entries, directory)
+
+        monkeypatch.setattr(limits, "TREE_FILES_MAX", 10)
+        for number in range(30):
+            (layout.work / str(number)).touch()
+        with pytest.raises(TreeRefused, match="more than a tree may hold"):
+            await verify_snapshot(entries, layout.work)
+
+    async def test_path_that_cannot_be_opened_is_refused_before_anything_is_written(
+        self, git: Git, layout: Layout, maker: Any
+    ) -> None:
+        path = "/".join(["d" * 200] * 20)
+
+        with pytest.raises(TreeRefused, match="too long to be opened"):
+            await checkout(git, layout, maker.tree({path: "x"}))
+
+        assert [] == list(layout.work.iterdir())

@@ -25,6 +25,7 @@ REFUSED_IN_ANY_TREE = [
 REFUSED_IN_PROPOSALS = [
     "a\tb", "a\x1b[31mb", "a\x7f", "a\x85b", "a\u200bb", "a\u202eb", "a\u2028b", "a\ufeff", "a\\b",
     "src\\a.py", "a.", "a ", "dir./x", "dir /x", "a/b. ", "caf" + "e\u0301" + ".py", "a\ue000",
+    "a\u00a0b", "a\u3000b", "a\u2009b",
 ]  # fmt: skip
 ALLOWED = [
     "a", "src/a.py", ".gitignore", ".github/x", "git", "gitx/.gitx", "a b/c d", "...", "..a",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from upgraderun_protocol.ids import CommitId
 from upgraderun_runner.forge import limits
-from upgraderun_runner.workspace.errors import GitFailed
+from upgraderun_runner.workspace.errors import GitFailed, RemoteFailed
 from upgraderun_runner.workspace.git import PUSH, Credential, Git
 
 
@@ -54,7 +54,7 @@ async def push_branch(
     arguments = push_arguments(url, branch, commit)
     try:
         result = await git.remote(*arguments, url=url, credential=credential, bounds=PUSH)
-    except GitFailed as error:
+    except (GitFailed, RemoteFailed) as error:
         return PushUnknown(error.text)
     said = result.stderr[-limits.DENIAL_CHARACTERS_MAX :]
     return read_porcelain(result.stdout.decode("utf-8", errors="replace"), branch, said)

@@ -13,6 +13,7 @@ from upgraderun_runner.workspace import limits
 from upgraderun_runner.workspace.errors import BaseMissing, GitFailed
 from upgraderun_runner.workspace.faults import FaultPoint, no_fault
 from upgraderun_runner.workspace.git import (
+    REMOTE,
     Bounds,
     Credential,
     Git,
@@ -151,8 +152,9 @@ async def remote_refs(
     Raises RemoteFailed: unknown, never "absent".
     """
     result = await git.remote(
-        "ls-remote", "--quiet", "--end-of-options", url, *refs, url=url, credential=credential
-    )
+        "ls-remote", "--quiet", "--end-of-options", url, *refs,
+        url=url, credential=credential, bounds=REMOTE,
+    )  # fmt: skip
     if result.exit_code != 0:
         raise remote_failure("ls-remote", result)
     found: dict[str, CommitId] = {}
@@ -166,7 +168,7 @@ async def remote_refs(
 async def _default_branch(git: Git, url: str, credential: Credential | None) -> str:
     result = await git.remote(
         "ls-remote", "--quiet", "--symref", "--end-of-options", url, "HEAD",
-        url=url, credential=credential,
+        url=url, credential=credential, bounds=REMOTE,
     )  # fmt: skip
     if result.exit_code != 0:
         raise remote_failure("ls-remote", result)

@@ -2,7 +2,8 @@
 
     WorkspaceError
     |- GitFailed         git said no: a bug or a broken repository; carries argv word and text
-    |  `- OutputTooLong  it said more than allowed
+    |  |- OutputTooLong  it said more than allowed
+    |  `- TimedOut       it took longer than allowed (a remote command: `RemoteFailed`)
     |- RemoteFailed      the git host didn't answer, or not as hoped: unknown, never a verdict
     |- TreeRefused       the tree breaks a rule of upgrade-run.md §6: outcome `unsupported`, all listed
     |- PathRefused       one path breaks a rule of §6 or §9.4: an observation for the agent
@@ -38,6 +39,10 @@ class GitFailed(WorkspaceError):  # noqa: N818 - names how it is handled, style.
 
 class OutputTooLong(GitFailed):
     """A git command said more than its caller allows."""
+
+
+class TimedOut(GitFailed):
+    """A git command outlasted its time; it was killed."""
 
 
 class RemoteFailed(WorkspaceError):  # noqa: N818 - names how it is handled, style.md §3

@@ -20,6 +20,7 @@ from upgraderun_runner.workspace.errors import (
     OutputTooLong,
     RemoteFailed,
     RemoteFailure,
+    TimedOut,
 )
 
 _CHUNK = 64 * limits.KIB
@@ -159,13 +160,19 @@ class Git:
     async def remote(
         self, *arguments: str, url: str, credential: Credential | None, bounds: Bounds = REMOTE
     ) -> GitResult:
-        """Run a command that talks to `url`; the credential only goes to its own origin (H22)."""
+        """Run a command that talks to `url`; the credential only goes to its own origin (H22).
+
+        Raises RemoteFailed if it outlasts its time (unknown), GitFailed if it breaks another bound.
+        """
         environment = self._environment(None, None)
         if credential is not None and credential.origin == gitenv.origin_of(url):
             environment |= gitenv.credential_environment(
                 credential.origin, credential.username, credential.secret
             )
-        result = await self._run(arguments, b"", environment, bounds)
+        try:
+            result = await self._run(arguments, b"", environment, bounds)
+        except TimedOut as error:
+            raise RemoteFailed(arguments[0], "unreachable", error.text) from error
         return GitResult(result.exit_code, result.stdout, _without(result.stderr, credential))
 
     def argv(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
@@ -229,7 +236,7 @@ async def _bounded(
             if bounds.directory and directory_bytes(bounds.directory) > bounds.directory_max:
                 raise GitFailed(command, -1, f"more than {bounds.directory_max} bytes on disk")
             if not talk.done() and seconds >= bounds.timeout_seconds:
-                raise GitFailed(command, -1, f"no end within {bounds.timeout_seconds} s")
+                raise TimedOut(command, -1, f"no end within {bounds.timeout_seconds} s")
         _, stdout, stderr, exit_code = talk.result()
     except _TooMuchError as error:
         raise OutputTooLong(command, -1, f"said more than {bounds.stdout_max} bytes") from error

@@ -13,7 +13,6 @@ from upgraderun_runner.workspace.errors import Violation
 
 _SEGMENT_BYTES_MAX = 255
 _SHOWN_MAX = 200
-_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _GIT_NAMES = frozenset({".git", "git~1"})
 
 
@@ -73,13 +72,13 @@ def looks_like_git(segment: str) -> bool:
 def write_violation(path: str) -> Violation | None:
     """What a proposal may not name: beside §6's rules these, for the tools of those who read it.
 
-    Control and invisible characters, backslash, a segment that ends in a dot or space, a form that
+    Control and invisible characters, spaces other than the ASCII one, backslash, a segment that ends in a dot or space, a form that
     is not NFC.
     """
     if refused := path_violation(path):
         return refused
-    if any(unicodedata.category(character) in _INVISIBLE for character in path):
-        return Violation("path", shown(path), "a control or invisible character")
+    if not path.isprintable():
+        return Violation("path", shown(path), "a control or invisible character, or an odd space")
     if "\\" in path:
         return Violation("path", shown(path), "a backslash")
     if any(segment.endswith((".", " ")) for segment in path.split("/")):

@@ -10,9 +10,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from upgraderun_protocol.ids import TreeId
-from upgraderun_runner.workspace.errors import WorkspaceContradicts
+from upgraderun_runner.workspace import limits
+from upgraderun_runner.workspace.errors import TreeRefused, Violation, WorkspaceContradicts
 from upgraderun_runner.workspace.git import Git
 from upgraderun_runner.workspace.layout import Layout
+from upgraderun_runner.workspace.paths import shown
 from upgraderun_runner.workspace.trees import EXECUTABLE, LINK, TreeEntry, list_tree, read_blobs
 from upgraderun_runner.workspace.walk import scan
 
@@ -82,6 +84,11 @@ def _parents(path: str) -> Iterable[str]:
 
 async def _materialise(git: Git, entries: tuple[TreeEntry, ...], directory: Path) -> None:
     """Write files first, links last: nothing is ever written through a link."""
+    room = limits.SYSTEM_PATH_BYTES_MAX - len(os.fsencode(directory)) - 2
+    long = tuple(entry for entry in entries if len(entry.path.encode("utf-8")) > room)
+    if long:
+        refused = (Violation("path", shown(entry.path), "too long to be opened") for entry in long)
+        raise TreeRefused(tuple(refused)[: limits.VIOLATIONS_MAX])
     for parent in sorted({parent for entry in entries for parent in _parents(entry.path)}):
         (directory / parent).mkdir(mode=0o755)
     files = tuple(entry for entry in entries if entry.mode != LINK)

@@ -16,6 +16,8 @@ from upgraderun_runner.workspace.errors import TreeRefused, Violation
 from upgraderun_runner.workspace.paths import shown
 from upgraderun_runner.workspace.trees import EXECUTABLE, LINK, REGULAR, TreeEntry
 
+_DEEPEST_BYTES = limits.SYSTEM_PATH_BYTES_MAX - 512
+"""Leaves room for the root that the path stands below."""
 _CHUNK = 1 * limits.MIB
 
 
@@ -52,18 +54,21 @@ def _names(root: Path) -> Iterator[tuple[str, os.stat_result]]:
         with os.scandir(root / parent) as names:
             for name in names:
                 path = f"{parent}{name.name}"
-                _require_utf8(path)
+                _require_path(path)
                 found = name.stat(follow_symlinks=False)
                 if stat.S_ISDIR(found.st_mode):
                     pending.append(f"{path}/")
                 yield path, found
 
 
-def _require_utf8(path: str) -> None:
+def _require_path(path: str) -> None:
+    """Stop before a name that no tree holds, or a depth that no call could open."""
     try:
-        path.encode("utf-8")
+        data = path.encode("utf-8")
     except UnicodeEncodeError:
         raise TreeRefused((Violation("path", shown(path), "not UTF-8"),)) from None
+    if len(data) > _DEEPEST_BYTES:
+        raise TreeRefused((Violation("path", shown(path), "too deep"),))
 
 
 def _entry(root: Path, path: str, found: os.stat_result) -> TreeEntry:
