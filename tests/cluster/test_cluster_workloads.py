@@ -171,7 +171,8 @@ def test_pods_leave_their_node_with_its_address(two_nodes: Cluster, image: str, 
         command = ("exec", "client", "-n", space, "--", "python3", "-c", call)
         two_nodes.kubectl(*command, _uplink_address(), port)
 
-        _, (caller, _) = world.accept()
+        connection, (caller, _) = world.accept()
+        connection.close()
     assert whole.existing(two_nodes.name).nodes[1].address == caller
 
 
