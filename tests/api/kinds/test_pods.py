@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.chart import render
 from support.kinds import Kinds, container, pod
 
 LABELS = {"upgraderun.dev/role": "runner"}
@@ -107,6 +108,17 @@ def debugger(target: dict[str, Any], **fields: Any) -> dict[str, Any]:
 def test_the_starting_point_passes(plain_pod: dict[str, Any]) -> None:
     """Else every refusal below would prove nothing."""
     assert "Pod" == plain_pod["kind"]
+
+
+def test_the_operators_own_pod_passes(kinds: Kinds, namespace: str) -> None:
+    """H1 for the chart's Deployment."""
+    (deployment,) = [obj for obj in render() if obj["kind"] == "Deployment"]
+    template = deployment["spec"]["template"]["spec"]
+    fields = {key: value for key, value in template.items() if key != "serviceAccountName"}
+
+    answer = kinds.admin.create(pod(namespace, "operator", **fields), dryRun="All")
+
+    assert answer.ok, answer.message
 
 
 @pytest.mark.parametrize("case", WEAKENED)
