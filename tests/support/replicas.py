@@ -5,6 +5,7 @@ would. `Replica` serves on a free port of loopback; several share one store fold
 """
 
 import contextlib
+import io
 import json
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -78,6 +79,19 @@ class Counts:
         self.rung.append(key)
 
 
+class JumpingClock(SystemClock):
+    """The machine's clock, plus what a test lets pass; frozen, nothing else passes."""
+
+    def __init__(self, *, frozen: bool = False) -> None:
+        self.jumped = 0.0
+        self._start = super().monotonic() if frozen else None
+
+    def monotonic(self) -> float:
+        """Real seconds and jumped ones."""
+        real = super().monotonic() if self._start is None else self._start
+        return real + self.jumped
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One answer of a replica."""
@@ -111,7 +125,7 @@ class Replica:
     url: str
     session: aiohttp.ClientSession
 
-    async def call(  # noqa: PLR0913  a request has these parts
+    async def call(
         self,
         method: str,
         url: str,
@@ -126,7 +140,7 @@ class Replica:
         headers |= {"Authorization": f"Bearer {token}"} if token else {}
         headers |= {HEADER_EPOCH: str(epoch)} if epoch is not None else {}
         async with self.session.request(
-            method, self.url + url, data=data, headers=headers
+            method, self.url + url, data=data and io.BytesIO(data), headers=headers
         ) as answer:
             return Answer(answer.status, dict(answer.headers), await answer.read())
 
@@ -139,11 +153,12 @@ async def serve(
     clock: Clock | None = None,
     bounds: Bounds | None = None,
     tls: ssl.SSLContext | None = None,
+    call_seconds: float = 10.0,
 ) -> AsyncIterator[Replica]:
     """Run one replica on a free port until the block ends."""
     clock = clock or SystemClock()
     async with (
-        KubeClient(from_kubeconfig(server.kubeconfig), clock, UNLIMITED) as client,
+        KubeClient(from_kubeconfig(server.kubeconfig), clock, UNLIMITED, call_seconds) as client,
         aiohttp.ClientSession(auto_decompress=False) as session,
     ):
         store = VolumeStore(root, clock)
@@ -271,7 +286,7 @@ class Scene:
         message = {"protocol": {"min": 1, "max": 1}, "bootNonce": nonce, "version": "0.1.0"}
         return await self.send("POST", "hello", token, message, replica=replica)
 
-    async def send(  # noqa: PLR0913  a request has these parts
+    async def send(
         self,
         method: str,
         endpoint: str,

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.journal_story import RUN_UID, Story, admit, incarnation, pod
 
+from support.journal_story import RUN_UID, Story, admit, incarnation, pod
 from upgraderun_operator.journal.codec import EMPTY, load, segment_bytes, segment_names
 from upgraderun_operator.journal.compaction import Segment, next_segment, without
 from upgraderun_operator.journal.errors import JournalBroken, JournalTooNew

@@ -2,8 +2,8 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.journal_story import TO_FROZEN, Story, admit, incarnation, pod
 
+from support.journal_story import TO_FROZEN, Story, admit, incarnation, pod
 from upgraderun_operator.journal.folding import run_state
 from upgraderun_operator.journal.planning import Bounds
 from upgraderun_operator.journal.run import view_of

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+
 from support.journal_story import (
     POD_UID,
     Story,
@@ -15,7 +16,6 @@ from support.journal_story import (
     pod,
     push,
 )
-
 from upgraderun_operator.journal.facts import Facts
 from upgraderun_operator.journal.guards import (
     AttemptIs,

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from support.journal_story import (
     FINALIZED,
     NOW,
@@ -21,7 +22,6 @@ from support.journal_story import (
     push,
     sha,
 )
-
 from upgraderun_operator.journal.broken import broken_status
 from upgraderun_operator.journal.facts import Facts, Wait, facts_of
 from upgraderun_operator.journal.planning import Bounds, Planned, PlanResult, plan

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from support.journal_story import (
     BASE,
     CANDIDATES,
@@ -23,7 +24,6 @@ from support.journal_story import (
     push,
     sha,
 )
-
 from upgraderun_operator.journal.facts import Wait
 from upgraderun_operator.journal.run import RunView
 from upgraderun_operator.journal.writes import Change

@@ -1,6 +1,7 @@
 """The typed fold: what decisions and the runner API read of a journal (runner-protocol.md §9)."""
 
 import pytest
+
 from support.journal_story import (
     APPLY,
     BASELINE,
@@ -24,7 +25,6 @@ from support.journal_story import (
     push,
     sha,
 )
-
 from upgraderun_operator.journal.errors import JournalBroken
 from upgraderun_operator.journal.folding import run_state
 from upgraderun_operator.journal.records import (
