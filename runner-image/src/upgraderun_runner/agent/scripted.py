@@ -24,17 +24,25 @@ class DecisionListError(ValueError):
 
 
 def read_decisions(content: bytes) -> DecisionList:
-    """Read `{"version": 1, "decisions": [{"tool": ..., "arguments": {...}}, ...]}`."""
+    """Read JSON lines, each `{"tool": ..., "arguments": {...}}`; empty lines are skipped.
+
+    A line that is no JSON stays a text: it is an invalid decision when its turn comes. Raises
+    DecisionListError for what isn't UTF-8 or is too long.
+    """
     try:
-        value = parse_json(content)
-    except RecordError as error:
-        raise DecisionListError(f"the decision list is unreadable: {error}") from error
-    if not isinstance(value, dict) or set(value) != {"version", "decisions"}:
-        raise DecisionListError('a decision list is {"version": 1, "decisions": [...]}')
-    lines = value["decisions"]
-    if value["version"] != 1 or not isinstance(lines, list) or len(lines) > DECISIONS_MAX:
-        raise DecisionListError(f"version 1 with at most {DECISIONS_MAX} decisions is served")
-    return DecisionList(tuple(lines))
+        lines = [line for line in content.decode("utf-8").splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise DecisionListError("the decision list isn't UTF-8 text") from error
+    if len(lines) > DECISIONS_MAX:
+        raise DecisionListError(f"{len(lines)} decisions, at most {DECISIONS_MAX} are served")
+    return DecisionList(tuple(_line(line) for line in lines))
+
+
+def _line(line: str) -> Any:
+    try:
+        return parse_json(line.encode("utf-8"))
+    except RecordError:
+        return line
 
 
 def decide(decisions: DecisionList, view: RunView) -> Any | None:

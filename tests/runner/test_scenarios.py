@@ -1,0 +1,124 @@
+"""Every cell of the scenario table through the real runner, with real uv and git (upgrade-run.md §15).
+
+The operator's side is a bookkeeper in memory; the same cells with the real operator stand elsewhere.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.bookkeeper import Bookkeeper
+from support.ordinary_user import RunnerEnvironment
+from support.runnerprocess import Ended, PodStandIn, bundle_of, delivery_of
+from support.scenarios import BuiltScenario, Cell, Row, build_world, cells, load_table
+from support.worlds import Outside
+from upgraderun_protocol.entries import Draft, EntryState
+from upgraderun_protocol.ids import EntryId
+from upgraderun_protocol.outcomes import OUTCOMES
+
+CELLS = cells(load_table())
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(("row", "cell"), CELLS, ids=[f"{r.id}-{c.mode}" for r, c in CELLS])
+async def test_cell_ends_as_the_table_says(
+    row: Row, cell: Cell, tmp_path: Path, runner: RunnerEnvironment, outside: Outside
+) -> None:
+    _open_the_way(tmp_path)
+    name = f"{row.id}-{cell.mode}".lower()
+    built = build_world(row, tmp_path / "world", outside.servers, name=name, seen=outside.seen)
+    bundle = bundle_of(built, cell.mode)
+    keeper = Bookkeeper(bundle)
+    if bundle.policy.decisions is not None:
+        keeper.artifacts[bundle.policy.decisions] = row.decision_lines()
+    await keeper.start()
+    try:
+        ended = await _run(runner, outside, built, keeper, tmp_path / "a1")
+        outcome = _outcome(keeper)
+        if cell.publishes and outcome == "proposal_prepared":
+            keeper.deliver(delivery_of(bundle, keeper))
+            _grant(keeper)
+            ended = await _run(runner, outside, built, keeper, tmp_path / "d1")
+            outcome = _outcome(keeper)
+    finally:
+        await keeper.stop()
+
+    told = f"{keeper.verdicts[-1].message if keeper.verdicts else ''}\n{ended.log}"
+    assert cell.outcome == outcome, told
+    assert OUTCOMES[cell.outcome].exit_code == ended.code, told
+    _check(cell, row, keeper, told)
+    if cell.outcome == "proposal_published":
+        assert len(keeper.fold) <= 50, "a run fits into fifty entries"
+
+
+async def _run(
+    runner: RunnerEnvironment,
+    outside: Outside,
+    built: BuiltScenario,
+    keeper: Bookkeeper,
+    directory: Path,
+) -> Ended:
+    pod = PodStandIn(runner, directory, built, outside.bundle)
+    return await (await pod.start(keeper)).end()
+
+
+def _open_the_way(path: Path) -> None:
+    """Let the ordinary user pass through the folders of the test."""
+    for folder in (path, path.parent, path.parent.parent):
+        folder.chmod(folder.stat().st_mode | 0o055)
+
+
+def _outcome(keeper: Bookkeeper) -> str:
+    return keeper.verdicts[-1].outcome if keeper.verdicts else "no verdict"
+
+
+def _grant(keeper: Bookkeeper) -> None:
+    """What the operator journals with the approval, before a publisher exists."""
+    delivery = keeper.bundle.delivery
+    assert delivery is not None
+    data = {
+        "branch": delivery.branch,
+        "commit": delivery.commit,
+        "proposal": delivery.proposal_digest,
+    }
+    keeper.record(Draft(EntryId("push/1"), "push", EntryState.INTENT, data))
+
+
+def _check(cell: Cell, row: Row, keeper: Bookkeeper, told: str) -> None:
+    """Everything else that the cell says."""
+    report = _report(keeper)
+    shown = json.dumps(report, ensure_ascii=False)
+    if cell.target is not None:
+        expected = (cell.target.name, cell.target.before, cell.target.after)
+        target = report.get("target", {})
+        assert expected == (target["name"], target["fromVersion"], target["toVersion"]), told
+    for finding in cell.findings:
+        assert finding in shown, told
+    for violation in cell.violations:
+        assert violation in shown, told
+    for refusal in row.refusals:
+        assert f"({refusal.code})" in shown, shown
+        assert refusal.file in shown, shown
+    if cell.files:
+        record = json.loads(keeper.artifact("record", "proposal"))
+        assert list(cell.files) == sorted(file["path"] for file in record["files"]), told
+        for moved in cell.moved:
+            assert moved.name in record["recipe"]["body"], told
+        for pattern in cell.says:
+            assert re.search(pattern, record["recipe"]["body"]), record["recipe"]["body"]
+    denied = [
+        entry.data["tool"]
+        for entry in keeper.fold
+        if entry.kind == "step" and entry.data.get("reason") == "policy_denied"
+    ]
+    assert list(cell.denied) == denied, told
+
+
+def _report(keeper: Bookkeeper) -> dict[str, Any]:
+    digest = next((v.report for v in reversed(keeper.verdicts) if v.report is not None), None)
+    assert digest is not None, "every end has a report"
+    value: dict[str, Any] = json.loads(keeper.artifacts[digest])
+    return value
