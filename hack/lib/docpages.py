@@ -13,7 +13,13 @@ from upgraderun_operator.model.conditions import STALLS, WAITS, LiveReason, Phas
 from upgraderun_operator.model.conflicts import CONFLICTS
 from upgraderun_operator.model.crds import definitions
 from upgraderun_protocol.kinds import KINDS, KindRow
-from upgraderun_protocol.limits import ENTRY_BYTES_MAX
+from upgraderun_protocol.limits import (
+    ENTRY_BYTES_MAX,
+    KIB,
+    STATUS_ALARM_BYTES,
+    STATUS_HARD_BYTES,
+    STATUS_SOFT_BYTES,
+)
 from upgraderun_protocol.outcomes import CONFLICT_OUTCOMES, OUTCOMES, RetryClass
 
 _RETRY = {
@@ -47,6 +53,41 @@ An entry is at most {ENTRY_BYTES_MAX} bytes: `seq` (dense from 1), `id`, `kind`,
 writer's tag: `a1`, `d2`), `epoch` (never falls), `data` and `artifacts` (role to SHA-256). The chain
 dₙ = SHA-256(dₙ₋₁ ‖ canonical entry) is stored as `journal.head.digest` only. An entry sent twice with equal content is a
 replay and changes nothing; other content under the same id and state is a conflict.
+
+## How it is written
+
+All of `status` goes through one guarded write: from the newest version that the process has seen, guards are evaluated, the
+change is computed, and the whole status is PUT with resourceVersion, UID and a random `write.id`. A 409, a failed guard or a
+lost answer is unknown: the run is read from the API server itself; if our `write.id` or exactly our entries stand there, it
+is done, else guards and change are computed again, at most five times. A change after which the status would be the same
+isn't written. Phase, conditions and every other projection are computed anew in each write and read by nobody in the code;
+only the facts beside the journal are read back: `leaderEpoch`, `attempt.lossObservedAt`, `publication.lossObservedAt`,
+`finalization.renewedAt`, `wait`.
+
+An entry carries the epoch of its writer; one below the journal's highest epoch is refused, also as a replay. Entries that
+the operator words itself carry the highest one.
+
+## Bounds and segments
+
+| bytes of status | what happens |
+|---|---|
+| above {STATUS_SOFT_BYTES // KIB} KiB (setting `UPGRADERUN_STATUS_SOFT_BYTES`) | closed entries move out, oldest first, until half of it is left |
+| above {STATUS_ALARM_BYTES // KIB} KiB | an alert fires |
+| above {STATUS_HARD_BYTES // KIB} KiB | no entry is added but `end`, `outcome` and `finalized`; the run stalls as `JournalFull`; no entry is lost |
+
+An entry is closed once its id has an outcome; the command list of a step once the step has one. The first open entry holds
+all after it. Less than a quarter of the soft bound isn't worth a segment. A segment is canonical JSON
+`{{format, runUID, first, last, previous, digest, entries}}`, an artifact named by its SHA-256; it is stored and read back
+before its entries leave the status. `journal.compacted` then names the segments in order, the last `seq` in them and the
+chain's digest there. A store that is down only lets the status grow, up to the hard bound.
+
+## How it is read
+
+Segments first, oldest first, then `entries`: numbers dense from 1, epochs not falling, one outcome per id, each entry of a
+shape of the tables below, the chain ending at `head`. Anything else is the conflict `JournalBroken`: told in `status.conflict`,
+the journal itself left as it is, no write and no effect after it. A newer `format`, or a kind that this version doesn't
+know, stalls the run as `JournalTooNew` until the operator is upgraded. A segment that can't be read is unknown, never a
+verdict.
 """
 
 _METRICS_HEAD = """\
