@@ -1,6 +1,6 @@
 # One place for every command. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format test test-unit test-api test-cluster test-real coverage generate bench demo
+.PHONY: help setup lint format test test-unit test-git test-api test-cluster test-real coverage generate bench demo
 
 UV_VERSION := 0.13.9
 BOOT := .boot
@@ -32,6 +32,9 @@ format: setup ## format and fix what a machine can fix
 test-unit: setup ## microseconds to seconds, no cluster
 	$(PY) -m pytest -q tests/unit tests/golden
 
+test-git: setup ## real git, against real smart HTTP and a forge of the tests
+	$(PY) -m pytest -q -n 2 tests/git tests/contract
+
 test-api: setup ## against a real API server
 	$(PY) -m pytest -q tests/api
 
@@ -45,4 +48,4 @@ coverage: setup ## unit tests with branch coverage of the pure parts: 100 % or f
 generate: setup ## CRDs and generated docs
 	$(PY) hack/generate.py
 
-test: lint test-unit test-api test-cluster ## everything that CI runs
+test: lint test-unit test-git test-api test-cluster ## everything that CI runs
