@@ -31,9 +31,8 @@ from upgraderun_protocol.entries import Draft
 def proposal_is_frozen(seen: Observation) -> bool:
     """Asked while a proposal is frozen, no pod may write, and no push rests on a grant."""
     state = seen.state
-    if state.proposal is None or state.writer is not None:
-        return False
-    return not state.pushes or state.pending_request is not None
+    is_asked = not state.pushes or state.pending_request is not None
+    return state.proposal is not None and state.writer is None and is_asked
 
 
 def nothing_is_published(seen: Observation) -> Decision | None:
