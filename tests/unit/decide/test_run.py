@@ -1,5 +1,6 @@
 """`decide` as a whole: total, deterministic, fenced; chains render the docs."""
 
+import functools
 import itertools
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +32,7 @@ from upgraderun_operator.decide.effects import (
     CreateRunnerPod,
     fault_names,
 )
-from upgraderun_operator.decide.observation import read_time
+from upgraderun_operator.decide.observation import Observation, read_time
 from upgraderun_operator.decide.readings import ABSENT, Unreadable
 from upgraderun_operator.decide.run import RUN, decide
 from upgraderun_operator.decide.views import ChildView, RemoteView
@@ -75,13 +76,18 @@ def rows() -> list[tuple[str, bool, bool, bool, bool, int, int]]:
     )
 
 
-def observe(row: tuple[str, bool, bool, bool, bool, int, int]) -> Any:
-    stage, cancel, suspend, deleting, fresh, pod, world = row
+@functools.cache
+def base(stage: str, cancel: bool, suspend: bool, deleting: bool) -> Observation:
+    """A run in that stage with those wishes; building one costs more than asking about it."""
     scene = STAGES[stage](cancel=cancel, suspend=suspend)
     if deleting:
         scene.metadata["deletionTimestamp"] = at(-70)
-    parts: ClassVar[dict[str, Any]] = {
-        "policy": scene.policy,
+    return scene.seen(policy=scene.policy)
+
+
+def observe(row: tuple[str, bool, bool, bool, bool, int, int]) -> Observation:
+    stage, cancel, suspend, deleting, fresh, pod, world = row
+    known: dict[str, Any] = {
         "pod": PODS[pod],
         "old_pods": (),
         "claim": ABSENT,
@@ -93,7 +99,7 @@ def observe(row: tuple[str, bool, bool, bool, bool, int, int]) -> Any:
         "fresh": fresh,
         **WORLDS[world],
     }
-    return replace(base(stage, cancel, suspend, deleting), **parts)
+    return replace(base(stage, cancel, suspend, deleting), **known)
 
 
 def test_every_state_has_one_answer_that_is_the_same_each_time() -> None:
