@@ -19,24 +19,24 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+
+from clusterlib.apiserver import ApiServer, Options, start_api_server
+from upgraderun_operator.adapters.clock import SystemClock
+from upgraderun_operator.adapters.kubeconfig import from_kubeconfig
+from upgraderun_operator.adapters.kubernetes import KubeClient, WriteLimits
+from upgraderun_operator.adapters.runs import RunReader
+from upgraderun_operator.adapters.store import VolumeStore
+from upgraderun_operator.adapters.writer import StatusWriter
+from upgraderun_operator.answers import Ok
+from upgraderun_operator.journal.guards import EpochIs, LeaderEpochAtMost, NoVerdict
+from upgraderun_operator.journal.run import ref_of
+from upgraderun_operator.journal.writes import Change, Done
+from upgraderun_operator.resources import UPGRADE_RUNS
+from upgraderun_protocol.entries import Draft, EntryState
+from upgraderun_protocol.ids import EntryId, Epoch
+
 HERE: Final = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(HERE / "hack/lib")]
-
-from clusterlib.apiserver import ApiServer, Options, start_api_server  # noqa: E402  path first
-from upgraderun_operator.adapters.clock import SystemClock  # noqa: E402
-from upgraderun_operator.adapters.kubeconfig import from_kubeconfig  # noqa: E402
-from upgraderun_operator.adapters.kubernetes import KubeClient, WriteLimits  # noqa: E402
-from upgraderun_operator.adapters.runs import RunReader  # noqa: E402
-from upgraderun_operator.adapters.store import VolumeStore  # noqa: E402
-from upgraderun_operator.adapters.writer import StatusWriter  # noqa: E402
-from upgraderun_operator.answers import Ok  # noqa: E402
-from upgraderun_operator.journal.guards import EpochIs, LeaderEpochAtMost, NoVerdict  # noqa: E402
-from upgraderun_operator.journal.run import ref_of  # noqa: E402
-from upgraderun_operator.journal.writes import Change, Done  # noqa: E402
-from upgraderun_operator.resources import UPGRADE_RUNS  # noqa: E402
-from upgraderun_protocol.entries import Draft, EntryState  # noqa: E402
-from upgraderun_protocol.ids import EntryId, Epoch  # noqa: E402
-
 UNLIMITED: Final = WriteLimits(None, 1, None, 1)
 LANES: Final = (1, 8)
 FLOOR: Final = 0.8
