@@ -115,8 +115,7 @@ from the models by `make generate`; `kubectl explain` says the same.
 """
 
 _RUN_HEAD = """\
-The spec never changes once the run is created, except `suspend`, `cancel` and `ttlSecondsAfterFinished`: another wish
-is another run. Bounds in `limits` and `upgrade.minimumReleaseAgeSeconds` only tighten what the policy gives. The
+The spec never changes once the run is created, except `suspend` and `cancel`: another wish is another run. Bounds in `limits` and `upgrade.minimumReleaseAgeSeconds` only tighten what the policy gives. The
 annotation `upgraderun.dev/requested-by` holds the requester's user name; the server fills it in or says what to write.
 
 ### Conditions

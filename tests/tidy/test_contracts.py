@@ -72,7 +72,7 @@ def judge(folder: Path, contract: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [
             *(str(Path(sys.executable).parent / "lint-imports"), "--no-cache", "--no-logo"),
-            *("--config", str(ROOT / ".importlinter"), "--contract", contract),
+            *("--contract", contract, str(ROOT / ".importlinter")),
         ],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder)},

@@ -45,7 +45,7 @@ IMMUTABLE: dict[str, Any] = {
 
 
 class TestRunSpec:
-    """H20: spec immutable as DESIGN lists: except suspend, cancel, ttlSecondsAfterFinished."""
+    """H20: spec immutable as DESIGN lists: except suspend and cancel."""
 
     @pytest.mark.parametrize("field", IMMUTABLE)
     def test_a_wish_never_changes(self, alice: Kube, stored: dict[str, Any], field: str) -> None:
@@ -66,7 +66,6 @@ class TestRunSpec:
         [
             {"suspend": True},
             {"cancel": True},
-            {"ttlSecondsAfterFinished": 60},
             {"suspend": True, "cancel": True},
         ],
     )

@@ -42,7 +42,6 @@ RUN_LIMITS: Final[Mapping[str, Bound]] = MappingProxyType(
 
 ACTIVE_DEADLINE_SECONDS: Final = Bound(21_600, 60, 7 * _DAY)
 RELEASE_AGE_SECONDS: Final = Bound(72 * _HOUR, 0, 365 * _DAY)
-TTL_SECONDS: Final = Bound(0, 0, 365 * _DAY)
 CHECK_TIMEOUT_SECONDS: Final = Bound(600, 10, 2 * _HOUR)
 SOFT_FILES: Final = Bound(10, 0, 200)
 SOFT_LINES: Final = Bound(200, 0, 5000)

@@ -40,7 +40,7 @@ IMMUTABLE_RUN_FIELDS: Final = (
     "policyRef",
     "activeDeadlineSeconds",
 )
-"""Fields of a run's spec that never change; the others are suspend, cancel and the TTL."""
+"""Fields of a run's spec that never change; the others are suspend and cancel."""
 
 
 def _is_equal(field: str) -> str:
@@ -76,10 +76,9 @@ RUN_RULES: Final = (
     ),
     Rule(
         " && ".join(_is_equal(field) for field in IMMUTABLE_RUN_FIELDS),
-        "spec: only suspend, cancel and ttlSecondsAfterFinished can change; create a new "
-        "UpgradeRun for another wish",
-        f"'spec.' + ({_changed_field()}) + ' can\\'t change once the run is created: only suspend, "
-        "cancel and ttlSecondsAfterFinished can; create a new UpgradeRun for another wish'",
+        "spec: only suspend and cancel can change; create a new UpgradeRun for another wish",
+        f"'spec.' + ({_changed_field()}) + ' can\\'t change once the run is created: only suspend "
+        "and cancel can; create a new UpgradeRun for another wish'",
     ),
     Rule(
         "!has(oldSelf.status) || has(self.status)",

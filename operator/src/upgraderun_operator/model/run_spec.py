@@ -21,7 +21,6 @@ from upgraderun_operator.model.bounds import (
     ACTIVE_DEADLINE_SECONDS,
     RELEASE_AGE_SECONDS,
     RUN_LIMITS,
-    TTL_SECONDS,
 )
 from upgraderun_operator.model.names import DEFAULT_POLICY
 
@@ -146,7 +145,7 @@ class PolicyRef(ApiModel):
 
 
 class UpgradeRunSpec(ApiModel):
-    """What is asked for. Immutable, except `suspend`, `cancel` and `ttlSecondsAfterFinished`."""
+    """What is asked for. Immutable, except `suspend` and `cancel`."""
 
     repository: Repository
     """The repository to upgrade."""
@@ -180,9 +179,6 @@ class UpgradeRunSpec(ApiModel):
         int, Field(ge=ACTIVE_DEADLINE_SECONDS.floor, le=ACTIVE_DEADLINE_SECONDS.cap)
     ] = ACTIVE_DEADLINE_SECONDS.default
     """Seconds with a live attempt after which the run ends; waiting for people is free."""
-
-    ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=TTL_SECONDS.cap)] | None = None
-    """Seconds after its end when the run and its report are deleted; kept if absent."""
 
     @property
     def policy_name(self) -> str:
