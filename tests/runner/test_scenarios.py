@@ -25,23 +25,22 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize(("row", "cell"), CELLS, ids=[f"{r.id}-{c.mode}" for r, c in CELLS])
 async def test_cell_ends_as_the_table_says(
-    row: Row, cell: Cell, tmp_path: Path, runner: RunnerEnvironment, outside: Outside
+    row: Row, cell: Cell, folder: Path, runner: RunnerEnvironment, outside: Outside
 ) -> None:
-    _open_the_way(tmp_path)
     name = f"{row.id}-{cell.mode}".lower()
-    built = build_world(row, tmp_path / "world", outside.servers, name=name, seen=outside.seen)
+    built = build_world(row, folder / "world", outside.servers, name=name, seen=outside.seen)
     bundle = bundle_of(built, cell.mode)
     keeper = Bookkeeper(bundle)
     if bundle.policy.decisions is not None:
         keeper.artifacts[bundle.policy.decisions] = row.decision_lines()
     await keeper.start()
     try:
-        ended = await _run(runner, outside, built, keeper, tmp_path / "a1")
+        ended = await _run(runner, outside, built, keeper, folder / "a1")
         outcome = _outcome(keeper)
         if cell.publishes and outcome == "proposal_prepared":
             keeper.deliver(delivery_of(bundle, keeper))
             _grant(keeper)
-            ended = await _run(runner, outside, built, keeper, tmp_path / "d1")
+            ended = await _run(runner, outside, built, keeper, folder / "d1")
             outcome = _outcome(keeper)
     finally:
         await keeper.stop()
@@ -63,12 +62,6 @@ async def _run(
 ) -> Ended:
     pod = PodStandIn(runner, directory, built, outside.bundle)
     return await (await pod.start(keeper)).end()
-
-
-def _open_the_way(path: Path) -> None:
-    """Let the ordinary user pass through the folders of the test."""
-    for folder in (path, path.parent, path.parent.parent):
-        folder.chmod(folder.stat().st_mode | 0o055)
 
 
 def _outcome(keeper: Bookkeeper) -> str:

@@ -238,7 +238,9 @@ def _bytes(content: bytes) -> web.Response:
 
 
 def _error(code: ErrorCode, text: str = "") -> web.Response:
-    body = {"error": {"code": code.value, "message": text or code.value, "details": {}}}
+    body: dict[str, Any] = {
+        "error": {"code": code.value, "message": text or code.value, "details": {}}
+    }
     return web.Response(
         status=STATUS_OF[code], body=json.dumps(body).encode(), content_type="application/json"
     )
