@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from support.ordinary_user import RunnerEnvironment, runner_environment
 from support.worlds import Outside, open_outside
 
