@@ -12,6 +12,8 @@ from support.journal_story import TO_FROZEN, admit, end
 from support.replicas import NONCE, JumpingClock, Replica, Scene, serve
 from upgraderun_operator.adapters.lease_watch import LeaseWatch
 from upgraderun_operator.answers import Ok
+from upgraderun_operator.api.run_lease import Sightings
+from upgraderun_operator.build.leases import LeaseView
 from upgraderun_operator.journal.planning import Bounds
 from upgraderun_operator.journal.writes import Change
 from upgraderun_operator.resources import LEASES, UPGRADE_RUNS
@@ -315,6 +317,20 @@ class TestArtifacts:
         assert no_head.status == 404
 
 
+class Ringing(Sightings):
+    """Passes on what it saw, and rings."""
+
+    def __init__(self, target: Sightings) -> None:
+        super().__init__()
+        self._target = target
+        self.rung = asyncio.Event()
+
+    def saw(self, lease: LeaseView, now: float) -> float:
+        found = self._target.saw(lease, now)
+        self.rung.set()
+        return found
+
+
 class TestLease:
     """Renewed by its holder; an outage costs time, a taken Lease fences (DESIGN §7, §9)."""
 
@@ -382,14 +398,12 @@ class TestLease:
         token = await running(scene)
         clock = JumpingClock()
         async with serve(cluster, tmp_path / "store", clock=clock) as judge:
-            watch = LeaseWatch(judge.client, clock, judge.sightings, scene.ref.namespace)
+            seen = Ringing(judge.sightings)
+            watch = LeaseWatch(judge.client, clock, seen, scene.ref.namespace)
             task = asyncio.create_task(watch.once())
-            try:
-                async with asyncio.timeout(20):
-                    while not judge.sightings._seen:
-                        await asyncio.sleep(0)
-            finally:
-                task.cancel()
+            async with asyncio.timeout(20):
+                await seen.rung.wait()
+            task.cancel()
             clock.jumped += 30
             taken = await scene.hello(token, nonce="e" * 32, replica=judge)
 

@@ -1,5 +1,7 @@
 """Properties of the fold: any prefix folds, alone or continued (reliability.md I3, Q7)."""
 
+from itertools import pairwise
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +23,7 @@ def test_writes_segments_and_caches_never_change_the_fold(cuts: set[int], soft: 
     story = Story(bounds=Bounds(soft=soft))
     known = None
     edges = [0, *sorted(cuts), len(_ALL)]
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in pairwise(edges):
         story.add(*_ALL[start:stop], epoch=1)
         known = view_of(story.raw, story.segments, known)
 

@@ -234,8 +234,9 @@ def _probe(root: Path, name: str) -> None:
         what = "hard links" if error.errno in {errno.EPERM, errno.EOPNOTSUPP} else "files"
         raise StoreRefused(f"the artifact volume at {root} gives no {what}: {error}") from error
     finally:
-        first.unlink(missing_ok=True)
-        second.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            first.unlink(missing_ok=True)
+            second.unlink(missing_ok=True)
 
 
 def _second_put_must_fail(source: Path, target: Path) -> None:

@@ -4,7 +4,7 @@ Callers: `api.run_lease`; the empty Lease is `build.claims.run_lease`. The holde
 `<pod UID>/<boot nonce>`, the epoch is `leaseTransitions` (DESIGN §7, runner-protocol.md §1.6):
 
     free                                   take, epoch + 1
-    ours (same pod, same nonce)            replay, epoch unchanged
+    ours (same pod, same nonce)            replay, epoch unchanged; above a later journal's
     another's, unchanged for its duration  take
     another's, whose end is journaled and whose pod is gone   take at once
     another's otherwise                    held, by whom and until when
@@ -98,9 +98,9 @@ def claim(lease: LeaseView, holder: str, journal_epoch: Epoch, *, may_take_over:
     `may_take_over`: the present holder is expired, or ended and gone. A Lease that somebody
     re-created counts from 0; the journal's highest epoch keeps ours from falling.
     """
-    if lease.holder == holder:
+    if lease.holder == holder and lease.epoch >= journal_epoch:
         return Replay(lease.epoch)
-    if lease.holder and not may_take_over:
+    if lease.holder not in {"", holder} and not may_take_over:
         return Held(lease.pod_uid, lease.expires_at())
     return Take(Epoch(max(lease.epoch, journal_epoch) + 1))
 
