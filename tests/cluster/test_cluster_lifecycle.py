@@ -1,6 +1,7 @@
 """`hack/cluster` itself: repairs what was killed from outside, and leaves nothing behind."""
 
 import os
+import socket
 import subprocess
 import uuid
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ def _traces(others: list[str]) -> dict[str, set[str]]:
         "rules": _lines("nft", "list", "tables"),
         "mounts": [line.split()[4] for line in _read("/proc/self/mountinfo")],
         "cgroups": groups,
-        "cni": list(map(str, containerd.CNI_CACHE.glob("upgraderun-*"))),
+        "cni": [entry.read_text() for entry in containerd.CNI_CACHE.glob("*")],
     }
     return {
         what: {line for line in lines if not any(other in line for other in others)}
@@ -127,6 +128,23 @@ def test_killed_cluster_is_repaired_and_down_leaves_nothing(name: str) -> None:
     assert not cgroups.exists(plan.cgroup)
 
 
+def test_forgotten_cluster_is_swept_before_a_new_one(name: str) -> None:
+    """Without its plan nothing of the old cluster can be trusted, but its traces are in the way."""
+    before = _traces(_others(name))
+    cluster = start(name)
+    plan = whole.existing(name)
+    cluster.apply(workloads.namespace(SPACE))
+    cgroups.kill_all(plan.cgroup)
+    (plan.home / "cluster.json").unlink()
+
+    anew = start(name)
+
+    assert plan == whole.existing(name)
+    assert anew.try_kubectl("get", "namespace", SPACE).returncode == 1
+    assert whole.down(name)
+    assert before == _traces(_others(name))
+
+
 def test_up_of_a_running_cluster_changes_nothing(cluster: Cluster) -> None:
     """Whoever isn't sure types `up`: no process is replaced."""
     home = whole.existing(cluster.name).home
@@ -136,6 +154,23 @@ def test_up_of_a_running_cluster_changes_nothing(cluster: Cluster) -> None:
 
     assert before == processes.recorded(home)
     assert all(map(processes.is_alive, before))
+
+
+def test_sockets_of_other_clusters_shims_are_left_alone() -> None:
+    """Containerd keeps all shims' sockets in one folder, and they don't say whose they are."""
+    folder = containerd.SHIM_SOCKETS
+    folder.mkdir(parents=True, exist_ok=True)
+    served, dead = (folder / f"test-{uuid.uuid4().hex}" for _ in range(2))
+    with socket.socket(socket.AF_UNIX) as shim, socket.socket(socket.AF_UNIX) as gone:
+        shim.bind(str(served))
+        shim.listen()
+        gone.bind(str(dead))
+
+        containerd.remove_traces(layout.Layout("none", slot=7, node_count=1).nodes[0])
+
+        assert served.exists()
+        assert not dead.exists()
+    served.unlink()
 
 
 def test_down_of_nothing_is_harmless(name: str) -> None:

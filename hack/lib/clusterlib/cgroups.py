@@ -40,14 +40,14 @@ def kill_all(group: str) -> None:
     """End every process of the group and below, by force."""
 
     def emptied() -> bool:
-        pids = _members(group)
+        pids = members(group)
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         return not pids
 
     if not wait_until(emptied, EMPTY_SECONDS):
-        raise ClusterError(f"processes in cgroup {group} don't end: {sorted(_members(group))}")
+        raise ClusterError(f"processes in cgroup {group} don't end: {sorted(members(group))}")
 
 
 def remove(group: str) -> None:
@@ -68,7 +68,8 @@ def exists(group: str) -> bool:
     return bool(_folders(group))
 
 
-def _members(group: str) -> set[int]:
+def members(group: str) -> set[int]:
+    """Processes in the group and below, in any hierarchy."""
     found: set[int] = set()
     for folder in _folders(group):
         with contextlib.suppress(OSError):

@@ -5,6 +5,7 @@ the system may run is never touched.
 """
 
 import json
+import socket
 from pathlib import Path
 
 from clusterlib.host import run, succeeds
@@ -47,6 +48,7 @@ runtime_type = "io.containerd.runc.v2"
 
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
 SystemdCgroup = false
+Root = "{home}/runc"
 """
 
 
@@ -78,19 +80,24 @@ def image_names(node: Node) -> list[str]:
     return run([*_ctr(node), "images", "list", "--quiet"]).split()
 
 
-def network_name(node: Node) -> str:
-    """Name of the pod network; says in the caches of libcni whose entry it is."""
-    return node.cgroup.replace("/", "-")
-
-
 def remove_traces(node: Node) -> None:
     """Delete what CNI and the shims leave outside the node's folder."""
-    for entry in CNI_CACHE.glob(f"{network_name(node)}-*"):
+    for entry in cached_networks(node):
         entry.unlink(missing_ok=True)
-    listening = Path("/proc/net/unix").read_text()
-    for socket in SHIM_SOCKETS.glob("*"):
-        if str(socket) not in listening:
-            socket.unlink(missing_ok=True)
+    for path in SHIM_SOCKETS.glob("*"):
+        if not _is_served(path):
+            path.unlink(missing_ok=True)
+
+
+def cached_networks(node: Node) -> list[Path]:
+    """Entries of libcni's cache that name the node's folder, as the path of a pod's network."""
+    return [entry for entry in CNI_CACHE.glob("*") if str(node.home) in entry.read_text()]
+
+
+def _is_served(path: Path) -> bool:
+    """Whether a shim still listens there; those of other clusters do."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
 
 
 def _ctr(node: Node) -> list[str]:
@@ -113,4 +120,4 @@ def _network(node: Node, mtu: int) -> dict[str, object]:
         },
     }
     portmap = {"type": "portmap", "capabilities": {"portMappings": True}}
-    return {"cniVersion": "0.4.0", "name": network_name(node), "plugins": [bridge, portmap]}
+    return {"cniVersion": "0.4.0", "name": "upgraderun", "plugins": [bridge, portmap]}

@@ -16,6 +16,7 @@ from pathlib import Path
 from clusterlib import host
 from clusterlib.binaries import say
 from clusterlib.errors import ClusterError
+from clusterlib.locks import exclusive
 from clusterlib.paths import CHECKOUT, HACK, cache_home
 
 SUITE = "bookworm"
@@ -70,15 +71,16 @@ def build(wanted: Iterable[Recipe]) -> list[Image]:
     """Build images and write their archives; note them in `images.json` for tests and `load`."""
     host.require_root()
     host.ensure_packages(host.IMAGE_PACKAGES)
-    built = []
-    for recipe in wanted:
-        began = time.monotonic()
-        image = _build(recipe)
-        say(f"image {recipe.name}: {time.monotonic() - began:.0f} s, {image.reference}")
-        built.append(image)
-    known = {image.name: image for image in (*known_images(), *built)}
-    content = json.dumps([asdict(image) for image in known.values()], indent=2)
-    catalogue().write_text(content + "\n")
+    with exclusive(_folder() / "lock", "builds images"):
+        built = []
+        for recipe in wanted:
+            began = time.monotonic()
+            image = _build(recipe)
+            say(f"image {recipe.name}: {time.monotonic() - began:.0f} s, {image.reference}")
+            built.append(image)
+        known = {image.name: image for image in (*known_images(), *built)}
+        content = json.dumps([asdict(image) for image in known.values()], indent=2)
+        catalogue().write_text(content + "\n")
     return built
 
 
@@ -181,7 +183,9 @@ def _buildah(command: str, *arguments: str) -> str:
         folder.mkdir(parents=True, exist_ok=True)
     place = ["--root", str(storage), "--runroot", str(run_root), "--storage-driver", "overlay"]
     environment = {**os.environ, "BUILDAH_ISOLATION": "chroot"}
-    return host.run(["nice", "buildah", *place, command, *arguments], env=environment)
+    # In a mount namespace of its own: buildah leaves mounts behind otherwise.
+    alone = ["unshare", "--mount", "--", "nice", "buildah", *place]
+    return host.run([*alone, command, *arguments], env=environment)
 
 
 def _folder() -> Path:

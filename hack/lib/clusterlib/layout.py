@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusterlib import cgroups
 from clusterlib.errors import ClusterError
 from clusterlib.paths import state_home
 
@@ -175,11 +176,20 @@ def names() -> list[str]:
 
 
 def _free_slot() -> int:
+    """The first slot without a cluster.
+
+    A slot that has processes but no plan belongs to a cluster of another state folder; one that
+    has only leftovers is swept and used.
+    """
     taken = {layout.slot for name in names() if (layout := find(name))}
-    free = [slot for slot in range(SLOTS) if slot not in taken]
+    free = [slot for slot in range(SLOTS) if slot not in taken and not _has_processes(slot)]
     if not free:
         raise ClusterError(f"{SLOTS} clusters exist already: {names()}; take one down")
     return free[0]
+
+
+def _has_processes(slot: int) -> bool:
+    return bool(cgroups.members(Layout("", slot, NODES_MAX).cgroup))
 
 
 def _clusters() -> Path:

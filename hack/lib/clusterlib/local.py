@@ -38,7 +38,7 @@ from clusterlib.controlplane import (
     scheduler_argv,
 )
 from clusterlib.errors import ClusterError
-from clusterlib.layout import API_PORT, Layout, Node
+from clusterlib.layout import API_PORT, Layout, Node, find
 from clusterlib.layout import names as cluster_names
 from clusterlib.paths import HACK
 
@@ -55,6 +55,8 @@ def up(layout: Layout) -> None:
     host.ensure_packages(host.CLUSTER_PACKAGES)
     binaries.ensure()
     host.note_settings()
+    if find(layout.name) is None:
+        _sweep(layout)
     layout.save()
     say(f"cluster {layout.name}: network and cgroups")
     for group in ("daemons", *(node.name for node in layout.nodes)):
@@ -74,9 +76,16 @@ def up(layout: Layout) -> None:
 def down(layout: Layout) -> None:
     """Remove the cluster: processes, mounts, links, rules, cgroups, files. May be repeated."""
     host.require_root()
-    for daemon in _in_order_of_stopping(processes.recorded(layout.home)):
+    _sweep(layout)
+    if not cluster_names():
+        host.restore_settings()
+
+
+def _sweep(layout: Layout) -> None:
+    """Remove whatever carries the names of this cluster, known or forgotten."""
+    cgroups.kill_all(layout.cgroup)  # nothing needs to end in order: all state goes with it
+    for daemon in processes.recorded(layout.home):
         processes.stop(layout.home, daemon)
-    cgroups.kill_all(layout.cgroup)
     mounts.unmount_below(layout.home)
     network.down(layout)
     for node in layout.nodes:
@@ -88,8 +97,6 @@ def down(layout: Layout) -> None:
     shutil.rmtree(layout.home, ignore_errors=True)
     if layout.home.exists():
         raise ClusterError(f"{layout.home} can't be deleted; look at what is in it")
-    if not cluster_names():
-        host.restore_settings()
 
 
 def status(layout: Layout) -> str:
@@ -235,14 +242,3 @@ def _require(layout: Layout, daemon: processes.Daemon, *, works: bool) -> None:
             f"`hack/cluster down` and start anew\n"
             f"{processes.log_tail(layout.home, daemon.name)}"
         )
-
-
-def _in_order_of_stopping(daemons: list[processes.Daemon]) -> list[processes.Daemon]:
-    """Kubelets first, so that nothing restarts; the API server and etcd last."""
-    order = ("kubelet", "kube-router", "kube-proxy", "local", "kube-s", "kube-c", "containerd")
-
-    def rank(daemon: processes.Daemon) -> int:
-        ranks = [number for number, prefix in enumerate(order) if daemon.name.startswith(prefix)]
-        return ranks[0] if ranks else len(order) + (daemon.name == "etcd")
-
-    return sorted(daemons, key=rank)

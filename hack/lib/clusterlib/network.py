@@ -80,7 +80,8 @@ def _node_up(layout: Layout, node: Node) -> None:
 
 
 def _delete_link(name: str) -> None:
-    if succeeds(["ip", "link", "show", name]):
+    """Delete a link; one whose other end just vanished may go by itself meanwhile."""
+    if not succeeds(["ip", "link", "delete", name]) and succeeds(["ip", "link", "show", name]):
         run(["ip", "link", "delete", name])
 
 

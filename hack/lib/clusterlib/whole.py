@@ -6,10 +6,13 @@ Callers: `cli` and the cluster suites.
 import os
 import signal
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from clusterlib import containerd, images, kind, layout, local, processes
 from clusterlib.errors import ClusterError
+from clusterlib.locks import exclusive
+from clusterlib.paths import state_home
 
 DEFAULT_NAME = "default"
 
@@ -19,8 +22,9 @@ def up(name: str, node_count: int | None = None, *, mutating_policies: bool = Tr
     if kind.is_chosen():
         kind.up(name, node_count)
         return kind.kubeconfig(name)
-    plan = layout.plan(name, node_count, mutating_policies=mutating_policies)
-    local.up(plan)
+    with _alone():
+        plan = layout.plan(name, node_count, mutating_policies=mutating_policies)
+        local.up(plan)
     return plan.kubeconfig
 
 
@@ -29,10 +33,11 @@ def down(name: str) -> bool:
     if kind.is_chosen():
         kind.down(name)
         return True
-    existing = layout.find(name)
-    if existing is not None:
-        local.down(existing)
-    return existing is not None
+    with _alone():
+        found = layout.find(name)
+        if found is not None:
+            local.down(found)
+    return found is not None
 
 
 def status(name: str) -> str:
@@ -78,6 +83,10 @@ def existing(name: str) -> layout.Layout:
         known = ", ".join(layout.names()) or "none"
         raise ClusterError(f"there is no cluster {name} (known: {known}); `hack/cluster up` first")
     return found
+
+
+def _alone() -> AbstractContextManager[None]:
+    return exclusive(state_home() / "clusters.lock", "starts or removes a cluster")
 
 
 def _signal_kubelet(name: str, node: str, number: signal.Signals) -> None:
