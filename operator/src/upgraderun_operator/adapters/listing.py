@@ -6,11 +6,17 @@ conflicts come by their own selectable field (DESIGN §6a).
 
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
+from typing import Final
 
 from upgraderun_operator.adapters.kubernetes import KubeClient
 from upgraderun_operator.answers import Denied, Ok, Unknown
+from upgraderun_operator.journal.conditions import conflict_reason
 from upgraderun_operator.keys import Key
 from upgraderun_operator.resources import UPGRADE_RUNS
+from upgraderun_protocol.outcomes import ConflictKind
+
+_LABELS: Final = {conflict_reason(kind.value): kind.value for kind in ConflictKind}
+"""Status spells kinds as the API does (`ForeignPod`), metrics as the journal does."""
 
 
 class RunListing:
@@ -44,7 +50,8 @@ class RunListing:
             )
             match answer:
                 case Ok(listing):
-                    counts.update(str(run["status"]["conflict"]["kind"]) for run in listing.items)
+                    kinds = (str(run["status"]["conflict"]["kind"]) for run in listing.items)
+                    counts.update(_LABELS.get(kind, kind) for kind in kinds)
                 case Denied(_, message) | Unknown(message):
                     raise ConnectionError(message)
         return counts
