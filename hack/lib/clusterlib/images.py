@@ -137,7 +137,7 @@ def _build(recipe: Recipe) -> Image:
             return image
     archive = _folder() / f"{recipe.name}.tar"
     archive.unlink(missing_ok=True)
-    _buildah("push", tag, f"oci-archive:{archive}:{tag}")
+    _buildah("push", "--compression-format", "zstd", tag, f"oci-archive:{archive}:{tag}")
     _, digest = identity(archive)
     reference = f"{tag.rpartition(':')[0]}@{digest}"
     return Image(recipe.name, tag, reference, str(archive), image_id)
