@@ -35,7 +35,8 @@ from upgraderun_runner.workspace.faults import FaultPoint, no_fault
 FAULT_GROUP: Final = "upgraderun.fault"
 FAULT_VARIABLE: Final = "UPGRADERUN_FAULT"
 REFUSED_EXIT: Final = 1
-COVERAGE_DIR: Final = "/opt/upgraderun/coverage"
+COVERAGE_FOLDER: Final = "coverage"
+"""Beside the folder of uv's binary: `<prefix>/bin/uv` and `<prefix>/coverage`."""
 _LOG_LINE_MAX: Final = 16 * 1024
 
 DESCRIPTION: Final = """\
@@ -156,8 +157,14 @@ def _offer(options: argparse.Namespace, bundle: Path | None) -> Offer:
         uv=tuple(options.uv or ([found] if found else [])),
         search_path=os.environ.get("PATH", os.defpath),
         ca_bundle=bundle,
-        coverage_dir=options.coverage_dir,
+        coverage_dir=options.coverage_dir or _coverage_beside(found),
     )
+
+
+def _coverage_beside(uv: str | None) -> str:
+    """The image's coverage.py, if it has one."""
+    folder = Path(uv).parent.parent / COVERAGE_FOLDER if uv else None
+    return str(folder) if folder is not None and folder.is_dir() else ""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -185,8 +192,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument(
         "--coverage-dir",
-        default=COVERAGE_DIR if Path(COVERAGE_DIR).is_dir() else "",
-        help="folder with coverage.py alone; without it no repair counts as exercised",
+        default="",
+        help="folder with coverage.py alone; default: `coverage` beside the folder of uv. Without "
+        "it no repair counts as exercised",
     )
     publish.add_argument(
         "--push-token-file",

@@ -20,7 +20,7 @@ from upgraderun_protocol.ids import EntryId, PodUid, ProposalDigest, RunUid, Sha
 from upgraderun_protocol.kinds import Writer
 from upgraderun_protocol.limits import VERDICT_MESSAGE_MAX
 from upgraderun_protocol.messages import ErrorCode, HelloResponse, PullRequestRef, Verdict
-from upgraderun_protocol.outcomes import INTERNAL_ERROR_EXIT, OUTCOMES
+from upgraderun_protocol.outcomes import INTERNAL_ERROR_EXIT, OUTCOMES, ConflictKind
 from upgraderun_protocol.redact import Redactor
 from upgraderun_runner.client.heartbeat import RunLease
 from upgraderun_runner.client.journal import Journal, Speaker
@@ -223,6 +223,7 @@ async def _post_earlier(desk: VerdictDesk, machine: Machine) -> int | None:
 async def _concluded(speaking: Speaking, work: Work) -> Conclusion:
     """Turn every end of the work into a conclusion; a bug ends the run `failed`, with an id."""
     try:
+        _raise_recorded_conflict(speaking)
         return await work(speaking)
     except RunEnds as end:
         return Conclusion(end.outcome, end.message, end.report)
@@ -235,6 +236,14 @@ async def _concluded(speaking: Speaking, work: Work) -> Conclusion:
         kind = type(error).__name__
         speaking.machine.log(f"error {error_id}: {_trace(error)}")
         return Conclusion("failed", f"error {error_id} ({kind}): {error}")
+
+
+def _raise_recorded_conflict(speaking: Speaking) -> None:
+    """A contradiction that is journaled stands: nothing is touched again (§13.1)."""
+    for entry in speaking.journal.fold:
+        if entry.state is EntryState.CONFLICT:
+            kind = ConflictKind(entry.data["conflict"])
+            raise RunConflicts(kind, entry.data["expected"], entry.data["observed"])
 
 
 async def _record_pause(speaking: Speaking, pause: Yielded) -> None:

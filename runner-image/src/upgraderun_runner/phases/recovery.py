@@ -17,7 +17,7 @@ from upgraderun_runner.agent.view import step_indexes
 from upgraderun_runner.errors import RunConflicts
 from upgraderun_runner.evidence import PromotionEvidence
 from upgraderun_runner.phases.session import Session
-from upgraderun_runner.phases.workspace import OpenWorkspace
+from upgraderun_runner.phases.workspace import PRELUDE, OpenWorkspace
 from upgraderun_runner.tools.bench import Bench
 from upgraderun_runner.tools.manifests import as_conflict, conflict_draft
 from upgraderun_runner.tools.proposing import finish, proposal_entry
@@ -48,8 +48,6 @@ from upgraderun_runner.workspace.proposal import (
 from upgraderun_runner.workspace.recipe import Recipe, commit_id
 from upgraderun_runner.workspace.sweep import Keep, sweep
 
-PRELUDE = frozenset({"acquire", "baseline", "candidates"})
-
 
 async def recover_files(session: Session, workspace: OpenWorkspace) -> None:
     """Sweep, promotions, file writes, interrupted prelude steps: before the prelude goes on."""
@@ -67,7 +65,10 @@ async def recover_files(session: Session, workspace: OpenWorkspace) -> None:
 
 
 async def recover_steps(bench: Bench) -> None:
-    """Proposals, then every other open step of the loop: after the prelude, before the loop."""
+    """Proposals, then every other open step of the loop: after the prelude, before the loop.
+
+    What is settled here is deferred: it travels with the next decision or with the end.
+    """
     for intent in bench.journal.fold.open_intents():
         if intent.kind == "proposal":
             await _proposal(bench, intent)
@@ -75,8 +76,10 @@ async def recover_steps(bench: Bench) -> None:
     for index in step_indexes(fold):
         if fold.outcome(f"s{index}") is None:
             await _interrupt_step(bench, fold, index)
-    await bench.journal.flush()
-    await asyncio.to_thread(sweep, bench.layout, _still_named(bench.journal.fold))
+    for intent in fold.of_kind("promotion"):
+        step = intent.id.partition("/")[0]
+        if intent.state is EntryState.INTENT and bench.layout.staging(step).exists():
+            bench.promoted_staging.append(step)
 
 
 def _still_named(fold: Fold) -> Keep:

@@ -29,6 +29,8 @@ from upgraderun_runner.workspace.snapshot import checkout
 from upgraderun_runner.workspace.sweep import remove_generation
 
 LOOK_AGAIN_SECONDS = 5
+PRELUDE = frozenset({"workspace", "profile", "acquire", "baseline", "candidates"})
+"""Phases before the loop: what a restart leaves open of them is interrupted and runs again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ async def _clone(session: Session, step: PhaseStep, git: Git) -> Base:
 def _interrupt_abandoned(session: Session) -> None:
     """Settle what an earlier process left open before its context: never resumed (§13.2)."""
     for intent in session.journal.fold.open_intents():
-        if intent.kind in {"workspace", "profile", "acquire"}:
+        if intent.kind in PRELUDE:
             session.journal.defer(
                 Draft(
                     intent.id,
