@@ -111,6 +111,7 @@ class Reconciler:
         seen, decision = await self._decided(seen, started)
         what = decision.what
         if isinstance(what, Pause):
+            log.debug("%s: %s", decision.rule, self._safe(decision.message))
             return await self._pause(seen, decision, what)
         assert not isinstance(what, Look)
         if isinstance(what, Append) and what.point == "grant":

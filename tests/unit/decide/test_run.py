@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -38,7 +39,7 @@ from upgraderun_operator.decide.run import RUN, decide
 from upgraderun_operator.decide.views import ChildView, RemoteView
 from upgraderun_protocol.ids import Epoch
 
-STAGES = {
+STAGES: dict[str, Callable[..., Scene]] = {
     "new": Scene,
     "planned": lambda **s: Scene(**s).admitted().planned(),
     "working": lambda **s: Scene(**s).working(),

@@ -10,7 +10,7 @@ from upgraderun_operator.decide.effects import DeletePod, DeleteRunLease, Releas
 from upgraderun_operator.decide.make import pause, unread
 from upgraderun_operator.decide.observation import Observation
 from upgraderun_operator.decide.readings import known
-from upgraderun_operator.decide.views import Holder, PodView, Terminated
+from upgraderun_operator.decide.views import Holder, PodView
 from upgraderun_operator.model.conditions import STALLS, StalledReason
 
 
@@ -53,7 +53,7 @@ def repository_goes(seen: Observation, *, frozen: str | None = None) -> Decision
 
 def _one_goes(seen: Observation, pod: PodView, *, stuck_is_over: bool) -> Decision | None:
     if pod.deleted_at is None:
-        left = 0.0 if _has_ended(pod) else _own_exit_left(seen, pod)
+        left = _own_exit_left(seen, pod) if pod.container == "running" else 0.0
         if left > 0:
             return pause("OwnExit", f"pod {pod.name} ends by itself", left)
         effect = DeletePod(pod.name, pod.uid)
@@ -69,10 +69,6 @@ def _one_goes(seen: Observation, pod: PodView, *, stuck_is_over: bool) -> Decisi
         f"{STALLS[stalled].next_step}"
     )
     return pause(stalled.value, message, limits.DELETE_STUCK_SECONDS, shown=True)
-
-
-def _has_ended(pod: PodView) -> bool:
-    return isinstance(pod.container, Terminated) or pod.phase in {"Failed", "Succeeded"}
 
 
 def _own_exit_left(seen: Observation, pod: PodView) -> float:

@@ -1,0 +1,265 @@
+"""Loss, strangers, restarts at every fault point, two leaders: the run goes on or stops with why."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clusterlib.apiserver import ApiServer
+from support.desk import Desk, Make, Play, open_desk
+from upgraderun_operator.answers import Ok
+from upgraderun_operator.decide.effects import fault_names
+from upgraderun_operator.journal.writes import Change
+from upgraderun_operator.resources import PODS, UPGRADE_RUNS
+
+pytestmark = pytest.mark.api
+
+
+class Killed(BaseException):
+    """What SIGKILL is to a process: nothing handles it."""
+
+
+class TestLoss:
+    """Two looks, the grace apart (runner-protocol.md §5)."""
+
+    async def test_resumes_with_the_next_attempt(self, make: Make) -> None:
+        play = await make()
+        await play.go()
+        await play.runs("a1")
+        await play.vanishes("a1")
+        wake = await play.go()
+        assert wake.after_seconds is not None
+        assert 9 < wake.after_seconds <= 10
+        assert (await play.status())["attempt"]["lossObservedAt"]
+        play.desk.clock.passed += 9
+        play.desk.writes.clear()
+        await play.go()
+        assert not play.desk.writes
+        play.desk.clock.passed += 1
+        await play.go()
+        assert {"a1/end done", "a2 done"} <= set(await play.entries())
+        assert "lossObservedAt" not in (await play.status())["attempt"]
+
+    async def test_that_was_none_is_cleared(self, make: Make, desk: Desk) -> None:
+        play = await make()
+        await play.go()
+        await play.runs("a1")
+        change = Change(attempt_lost_at="2026-01-01T00:00:00Z")
+        await desk.writer.guarded_write((await play.view()).ref, (), change)
+        assert (await play.status())["attempt"]["lossObservedAt"]
+        await play.go()
+        assert "lossObservedAt" not in (await play.status())["attempt"]
+
+    async def test_too_often_ends_the_run(self, make: Make) -> None:
+        play = await make(limits={"consecutiveLostAttempts": 2})
+        for tag in ("a1", "a2"):
+            await play.go()
+            await play.vanishes(tag)
+            await play.go()
+            play.desk.clock.passed += 11
+            await play.go()
+        status = await play.status()
+        assert (status["outcome"], status["finished"]) == ("RunnerLost", True)
+
+    async def test_keeps_the_old_pod_from_living_on(self, make: Make) -> None:
+        play = await make()
+        await play.go()
+        old = await play.pod_of("a1")
+        await play.exits("a1", 1)
+        await play.go()
+        play.desk.clock.passed += 11
+        await play.go()
+        names = [one["metadata"]["name"] for one in await play.listed(PODS)]
+        assert old["metadata"]["name"] not in names
+        assert len(names) == 1
+
+
+async def test_a_strangers_pod_under_our_name_is_a_conflict_and_stays(make: Make) -> None:
+    play = await make()
+    await play.go()
+    pod = await play.pod_of("a1")
+    await play.vanishes("a1")
+    stranger = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": pod["metadata"]["name"]},
+        "spec": {
+            "serviceAccountName": pod["spec"]["serviceAccountName"],
+            "containers": [{"name": "x", "image": "x"}],
+        },
+    }
+    made = await play.desk.client.create(PODS, play.namespace, stranger)
+    assert isinstance(made, Ok)
+    await play.go()
+    play.desk.clock.passed += 11
+    await play.go()
+    status = await play.status()
+    assert status["conflict"]["kind"] == "ForeignPod"
+    left = await play.get(PODS, pod["metadata"]["name"])
+    assert left["metadata"]["uid"] == made.value["metadata"]["uid"]
+
+
+async def test_a_verdict_in_the_termination_message_needs_no_window(make: Make) -> None:
+    from upgraderun_protocol.ids import PodUid
+    from upgraderun_protocol.messages import Verdict
+    from upgraderun_protocol.records import to_bytes
+
+    play = await make()
+    await play.go()
+    pod, view = await play.pod_of("a1"), await play.view()
+    verdict = Verdict(
+        version=1,
+        verdict_id="v1",
+        run_uid=view.uid,
+        writer="a1",
+        pod_uid=PodUid(pod["metadata"]["uid"]),
+        outcome="no_candidate",
+        message="nothing newer",
+        exit_code=4,
+    )
+    await play.exits("a1", 4, to_bytes(verdict).decode())
+    await play.go()
+    assert (await play.status())["outcome"] == "NoCandidate"
+
+
+class TestLeaders:
+    """A leader that was replaced can't write; the next one takes runs over first."""
+
+    async def test_the_older_one_is_fenced(
+        self, make: Make, cluster: ApiServer, tmp_path: Path
+    ) -> None:
+        play = await make()
+        await play.go()
+        old = play.desk
+        async with open_desk(cluster, tmp_path / "store", epoch=2, clock=old.clock) as new:
+            play.desk = new
+            await play.vanishes("a1")
+            await play.go()
+            assert (await play.view()).facts.leader_epoch == 2
+            play.desk = old
+            entries = await play.entries()
+            old.clock.passed += 11
+            await play.go()
+            assert entries == await play.entries()
+
+    async def test_who_leads_no_more_does_nothing(self, make: Make) -> None:
+        play = await make()
+        play.desk.leader.epoch = None
+        await play.go()
+        assert not play.desk.writes
+
+    async def test_the_next_one_raises_its_epoch_before_an_effect(
+        self, make: Make, cluster: ApiServer, tmp_path: Path
+    ) -> None:
+        play = await make()
+        for act in (play.go, play.freeze):
+            await act()
+        async with open_desk(cluster, tmp_path / "store", epoch=5) as new:
+            play.desk = new
+            await play.go()
+            assert (await play.view()).facts.leader_epoch == 5
+
+
+async def test_a_broken_journal_is_told_and_nothing_else(make: Make) -> None:
+    play = await make()
+    await play.go()
+    raw = await play.get(UPGRADE_RUNS, play.name)
+    journal = raw["status"]["journal"]
+    broken = {
+        **journal,
+        "entries": [
+            {**journal["entries"][0], "at": "2026-01-01T00:00:00Z"},
+            *journal["entries"][1:],
+        ],
+    }
+    body = {**raw, "status": {**raw["status"], "journal": broken}}
+    assert isinstance(await play.desk.client.put_status(UPGRADE_RUNS, body), Ok)
+    await play.go()
+    raw = await play.get(UPGRADE_RUNS, play.name)
+    assert raw["status"]["conflict"]["kind"] == "JournalBroken"
+    play.desk.writes.clear()
+    await play.go()
+    assert not play.desk.writes
+
+
+async def live(play: Play, restart: Callable[[], None]) -> None:
+    """The whole life; whoever is killed is started again and goes on by the same rules."""
+
+    async def go() -> None:
+        try:
+            await play.go()
+        except Killed:
+            restart()
+            await play.go()
+
+    await go()
+    await play.runs("a1")
+    await go()
+    await play.freeze()
+    await go()
+    await play.approve()
+    await go()
+    await play.runs("d1")
+    await go()
+    await play.publish()
+    await go()
+
+
+@pytest.mark.parametrize("name", fault_names())
+async def test_a_kill_at_any_point_changes_nothing_of_the_end(
+    make: Make, cluster: ApiServer, tmp_path: Path, name: str
+) -> None:
+    """Killed once at each point (upgrade-run.md §14); the next process ends the run the same."""
+    reached: list[str] = []
+
+    def strike(point: str) -> None:
+        if point == name and not reached:
+            reached.append(point)
+            raise Killed(point)
+
+    play = await make()
+    store = tmp_path / "store"
+    async with (
+        open_desk(cluster, store, fault=strike) as first,
+        open_desk(cluster, store, epoch=2) as second,
+    ):
+        play.desk = first
+
+        def restart() -> None:
+            play.desk = second
+
+        await live(play, restart)
+        entries = await play.entries()
+        made = first.writes["create pods"] + second.writes["create pods"]
+        left = await play.left()
+        status = await play.status()
+    if name.partition(".")[0] != "outcome":
+        assert reached == [name]
+    assert len(entries) == len(set(entries)) == 20
+    assert (status["outcome"], status["finished"]) == ("Published", True)
+    assert made - len([name for name in reached if name.endswith("pod.applied")]) <= 2
+    assert left == [f"UpgradeReport {play.name}"]
+
+
+@pytest.mark.parametrize("position", ["before", "applied", "recorded"])
+async def test_a_kill_around_the_leaders_own_outcome(
+    make: Make, cluster: ApiServer, tmp_path: Path, position: str
+) -> None:
+    """The leader claims ends of its own; killed around the claim, the end is the same."""
+    reached: list[str] = []
+
+    def strike(point: str) -> None:
+        if point == f"outcome.{position}" and not reached:
+            reached.append(point)
+            raise Killed(point)
+
+    play = await make(policy={"repositories": ["https://git.example/other/*"]})
+    async with open_desk(cluster, tmp_path / "store", fault=strike) as first:
+        play.desk = first
+        with pytest.raises(Killed):
+            await play.go()
+    async with open_desk(cluster, tmp_path / "store", epoch=2) as second:
+        play.desk = second
+        await play.go()
+        assert ["outcome done", "finalized done"] == await play.entries()
+    assert reached == [f"outcome.{position}"]
