@@ -8,6 +8,7 @@ stay; a test that needs those starts its own with `Options(controllers=True)`.
 from collections.abc import Iterator
 
 import pytest
+
 from clusterlib.apiserver import ApiServer, Options, start_api_server
 
 
