@@ -36,9 +36,17 @@ ROWS = load_table()
 SUPPORTED = [row for row in ROWS if not row.scenario.startswith("unsupported-")]
 UNSUPPORTED = [row for row in ROWS if row.scenario.startswith("unsupported-")]
 UPGRADING = [
-    row for row in SUPPORTED if any(d["tool"] == "apply_upgrade" for d in row.decision_list())
+    row
+    for row in SUPPORTED
+    if any(d["tool"] == "apply_upgrade" for d in row.decision_list())
+    and row.cell("Baseline").outcome != "admission_refused"
 ]
 PUBLISHING = [row for row in SUPPORTED if row.cell("Scripted").publishes]
+NOT_CHOSEN = {
+    "baseline-failing": {("tinylib", "1.0.1")},
+    "cooldown-young-transitive": {("helperlib", "1.0.1")},
+    "cooldown-young-transitive-only": {("helperlib", "1.0.1")},
+}
 REPOSITORIES = sorted({row.repository for row in ROWS})
 
 
@@ -116,8 +124,6 @@ def test_the_baseline_is_as_the_table_says(
 def test_the_upgrade_breaks_what_the_table_says(
     row: Row, tmp_path: Path, servers: Servers, uv: Uv
 ) -> None:
-    if row.cell("Baseline").outcome == "admission_refused":
-        pytest.skip("the gate's business; its ages are judged below")
     world = World(row, tmp_path / "world", servers, uv)
     world.upgrade(row)
     world.project.sync()
@@ -183,9 +189,7 @@ def test_no_other_newer_version_exists(row: Row) -> None:
         if d["tool"] == "apply_upgrade"
     }
 
-    unknown = {pair for pair in newer if pair not in known}
-
-    assert unknown <= {("helperlib", "1.0.1"), ("tinylib", "1.0.1")}
+    assert newer - known == NOT_CHOSEN.get(row.id, set())
 
 
 class TestAges:
