@@ -41,6 +41,9 @@ test-api: setup ## against a real API server
 test-cluster: setup ## against the whole cluster
 	$(PY) -m pytest -q tests/cluster
 
+test-real: setup ## the corpus, against the real package registry
+	$(PY) -m pytest -q tests/real
+
 coverage: setup ## unit tests with branch coverage of the pure parts: 100 % or fail
 	$(PY) -m coverage run -m pytest -q tests/unit tests/golden
 	$(PY) -m coverage report --fail-under=100 --skip-covered --show-missing --include='$(PURE)'
