@@ -5,7 +5,7 @@ handler reads more than names: the pass that follows reads the world itself.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import kopf
@@ -21,26 +21,23 @@ Handoff = Callable[[Key], None]
 """Thread-safe: hands a key over to the loop that owns the queue."""
 
 
-def build_registry(handoff: Handoff, saw: Callable[[], None]) -> kopf.OperatorRegistry:
+def build_registry(handoff: Handoff) -> kopf.OperatorRegistry:
     """Register the kinds: runs, approvals (their run), pods with our label (their run)."""
     registry = kopf.OperatorRegistry()
 
     @kopf.on.event(GROUP, VERSION, "upgraderuns", registry=registry)
     async def on_run(namespace: str | None, name: str | None, **_: Any) -> None:
-        saw()
         if namespace and name:
             handoff(Key(namespace, name))
 
     @kopf.on.event(GROUP, VERSION, "upgradeapprovals", registry=registry)
     async def on_approval(namespace: str | None, spec: Mapping[str, Any], **_: Any) -> None:
-        saw()
         run = (spec.get("runRef") or {}).get("name")
         if namespace and run:
             handoff(Key(namespace, str(run)))
 
     @kopf.on.event("", "v1", "pods", registry=registry)
     async def on_pod(namespace: str | None, meta: Mapping[str, Any], **_: Any) -> None:
-        saw()
         for owner in meta.get("ownerReferences") or ():
             if owner.get("kind") == "UpgradeRun" and namespace:
                 handoff(Key(namespace, str(owner.get("name"))))
@@ -79,12 +76,11 @@ class _Endless:
 def watch(
     flag: StopFlag,
     handoff: Handoff,
-    saw: Callable[[], None],
     namespaces: tuple[str, ...],
-    login: Callable[..., kopf.ConnectionInfo],
+    login: Callable[..., Awaitable[kopf.AiohttpSession]],
 ) -> None:
     """Run kopf in the calling thread until the flag is set or kopf ends by itself."""
-    registry = build_registry(handoff, saw)
+    registry = build_registry(handoff)
     kopf.on.login(registry=registry)(login)
     asyncio.run(_operate(flag, registry, namespaces))
 

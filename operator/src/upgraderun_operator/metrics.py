@@ -60,25 +60,6 @@ class Metrics:
         self.api_fenced = Counter(
             "upgraderun_api_fenced", "Calls of writers that are none", ["check"], registry=registry
         )
-        self.stale_epoch_refused = Counter(
-            "upgraderun_stale_epoch_refused",
-            "Appends refused because a newer incarnation exists",
-            registry=registry,
-        )
-        self.kubernetes_writes = Counter(
-            "upgraderun_kubernetes_writes",
-            "Writes to the API server",
-            ["kind", "verb"],
-            registry=registry,
-        )
-        self.status_bytes_max = Gauge(
-            "upgraderun_status_bytes_max", "Largest journal written", registry=registry
-        )
-        self.projections_rewritten = Counter(
-            "upgraderun_projections_rewritten",
-            "Stored projections that differed from the recomputed ones",
-            registry=registry,
-        )
         self._preset()
 
     def _preset(self) -> None:
@@ -94,6 +75,21 @@ class Metrics:
         """Count one pass."""
         self.reconciles.labels(result).inc()
         self.reconcile_seconds.observe(seconds)
+
+    def answered(self, endpoint: str, code: str) -> None:
+        """Count one call of the runner API."""
+        self.api_requests.labels(endpoint, code).inc()
+
+    def fenced(self, check: str) -> None:
+        """Count a call of somebody who isn't the writer."""
+        self.api_fenced.labels(check).inc()
+
+    def ended(self, outcome: str, conflict: str | None) -> None:
+        """Count the end of a run; the gauge moves at once and is counted anew by the resync."""
+        self.outcomes.labels(outcome).inc()
+        if conflict is not None:
+            self.conflicts.labels(conflict).inc()
+            self.runs_in_conflict.labels(conflict).inc()
 
     def show_conflicts(self, counts: Mapping[str, int]) -> None:
         """Set the gauge from a list of the cluster: every kind, those without runs to 0."""

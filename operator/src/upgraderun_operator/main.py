@@ -1,0 +1,340 @@
+"""Start and stop of the operator: makes every adapter, hands them on, waits for SIGTERM.
+
+Only this module knows all parts. Nothing is decided here.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import ssl
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+import kopf
+
+from upgraderun_operator import handlers, limits
+from upgraderun_operator.adapters.certificates import CertificateError, Certificates
+from upgraderun_operator.adapters.clock import SystemClock
+from upgraderun_operator.adapters.forge import GitHubReader
+from upgraderun_operator.adapters.kubeconfig import (
+    ClusterConfig,
+    ConfigError,
+    from_kubeconfig,
+    in_cluster,
+)
+from upgraderun_operator.adapters.kubernetes import KubeClient, WriteLimits
+from upgraderun_operator.adapters.leader import LeaderLeaseObject
+from upgraderun_operator.adapters.lease_watch import LeaseWatch
+from upgraderun_operator.adapters.listing import RunListing
+from upgraderun_operator.adapters.runs import RunReader
+from upgraderun_operator.adapters.store import StoreRefused, VolumeStore
+from upgraderun_operator.adapters.tokens import TokenReviews
+from upgraderun_operator.adapters.watch_session import open_watch_session
+from upgraderun_operator.adapters.writer import StatusWriter
+from upgraderun_operator.api.access import Accounts
+from upgraderun_operator.api.context import Tools
+from upgraderun_operator.api.probes import probe_app
+from upgraderun_operator.api.run_lease import Sightings
+from upgraderun_operator.api.server import RunnerApi
+from upgraderun_operator.api.serving import Site, Tls
+from upgraderun_operator.build.context import BuildOptions
+from upgraderun_operator.engine.leadership import Leadership
+from upgraderun_operator.engine.queue import WorkQueue
+from upgraderun_operator.engine.resync import Resync
+from upgraderun_operator.engine.supervisor import StopFlag, Supervisor
+from upgraderun_operator.engine.workers import Workers
+from upgraderun_operator.journal.planning import Bounds
+from upgraderun_operator.keys import Key
+from upgraderun_operator.metrics import Metrics
+from upgraderun_operator.observe.world import Fault, World, no_fault
+from upgraderun_operator.operating import build_reconciler
+from upgraderun_operator.settings import SettingError, Settings, read_settings
+from upgraderun_protocol.ids import Epoch
+from upgraderun_protocol.redact import Redactor
+
+log = logging.getLogger("upgraderun")
+
+RUNNER_ACCOUNT: Final = "upgraderun-runner"
+PUBLISHER_ACCOUNT: Final = "upgraderun-publisher"
+FAULT_GROUP: Final = "upgraderun.fault"
+WATCH_TOKEN_LIFE: Final = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The adapters of one process, open."""
+
+    clock: SystemClock
+    config: ClusterConfig
+    client: KubeClient
+    forge: GitHubReader
+    store: VolumeStore
+    reader: RunReader
+    writer: StatusWriter
+
+
+@contextlib.asynccontextmanager
+async def open_outside(settings: Settings) -> AsyncIterator[Outside]:
+    """Open clients and store. Raises StoreRefused and ConfigError with what to mend."""
+    clock = SystemClock()
+    config = from_kubeconfig(settings.kubeconfig) if settings.kubeconfig else in_cluster(os.environ)
+    rates = WriteLimits(
+        settings.write_rate, settings.write_burst, settings.lease_rate, settings.lease_rate
+    )
+    trust = ssl.create_default_context()
+    if settings.forge_ca is not None:
+        trust.load_verify_locations(cafile=str(settings.forge_ca))
+    async with KubeClient(config, clock, rates) as client, GitHubReader(trust) as forge:
+        store = VolumeStore(settings.artifacts, clock)
+        await store.probe()
+        reader = RunReader(client, store)
+        bounds = Bounds(soft=settings.status_soft_bytes)
+        writer = StatusWriter(client, reader, store, clock, settings.identity, bounds)
+        yield Outside(clock, config, client, forge, store, reader, writer)
+
+
+class Bell:
+    """Hands runs to the work queue, from the API and from kopf's thread."""
+
+    def __init__(self, queue: WorkQueue[Key]) -> None:
+        self._queue = queue
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def ring(self, key: Key) -> None:
+        """Queue a run; called in the queue's own loop."""
+        task = self._loop.create_task(self._queue.add(key))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def ring_from_thread(self, key: Key) -> None:
+        """Queue a run; called from any thread."""
+        self._loop.call_soon_threadsafe(self.ring, key)
+
+
+class Operator:
+    """One replica: serves the runner API always, reconciles while it leads."""
+
+    def __init__(self, settings: Settings, outside: Outside, fault: Fault) -> None:
+        clock = outside.clock
+        self._settings = settings
+        self._outside = outside
+        self._metrics = Metrics()
+        self._redactor = Redactor()
+        self._queue: WorkQueue[Key] = WorkQueue(
+            clock,
+            backoff_first=limits.BACKOFF_FIRST_SECONDS,
+            backoff_max=limits.BACKOFF_MAX_SECONDS,
+        )
+        self._bell = Bell(self._queue)
+        self._leadership = Leadership(
+            LeaderLeaseObject(outside.client, clock, settings.namespace, settings.lease_name),
+            settings.identity,
+            clock,
+            self._on_leadership,
+        )
+        names = settings.tls_names
+        secret = settings.tls_secret
+        pairs = Certificates(outside.client, clock, settings.namespace, secret, names)
+        self._tls = Tls(pairs, clock, self._leads)
+        self._resync = Resync(
+            RunListing(outside.client, settings.watch_namespaces),
+            self._queue,
+            clock,
+            is_leader=self._leads,
+            show_conflicts=self._metrics.show_conflicts,
+        )
+        self._sightings = Sightings()
+        self._reconciler = build_reconciler(self._world(fault), self._metrics.ended)
+        self._supervisor = Supervisor(
+            self._watch,
+            clock,
+            jitter=clock.jitter,
+            on_restart=self._metrics.watch_restarts.inc,
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve and work until `stop` is set, then end in order and release the leader Lease."""
+        settings = self._settings
+        probes = Site(
+            probe_app(self._render, lambda: self._tls.is_loaded),
+            settings.api_host,
+            settings.metrics_port,
+        )
+        await probes.open()
+        background = [
+            asyncio.create_task(self._leadership.run()),
+            asyncio.create_task(self._tls.run(CertificateError)),
+        ]
+        try:
+            await self._serve(stop, background)
+        finally:
+            await self._queue.close()
+            self._supervisor.stop()
+            for task in background:
+                task.cancel()
+            await asyncio.gather(*background, return_exceptions=True)
+            await self._leadership.release()
+            await probes.close()
+
+    async def _serve(self, stop: asyncio.Event, background: list[asyncio.Task[None]]) -> None:
+        """Serve once there is a certificate; whatever ends by itself ends the process."""
+        stopped = asyncio.create_task(stop.wait())
+        ready = asyncio.create_task(self._tls.loaded())
+        await asyncio.wait({stopped, ready, *background}, return_when=asyncio.FIRST_COMPLETED)
+        if not ready.done():
+            ready.cancel()
+            stopped.cancel()
+            _raise_first(background)
+            return
+        site = Site(self._api().application(), self._settings.api_host, self._settings.api_port)
+        await site.open(self._tls.context)
+        log.info("serving the runner API on port %d", self._settings.api_port)
+        background += [asyncio.create_task(work) for work in self._works()]
+        await asyncio.wait({stopped, *background}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        await site.close()
+        _raise_first(background)
+
+    def _works(self) -> list[Any]:
+        workers = Workers(
+            self._queue,
+            self._reconciler.reconcile,
+            count=self._settings.worker_count,
+            monotonic=self._outside.clock.monotonic,
+            metrics=self._metrics,
+            redactor=self._redactor,
+        )
+        namespaces: tuple[str | None, ...] = self._settings.watch_namespaces or (None,)
+        client, clock = self._outside.client, self._outside.clock
+        watches = [LeaseWatch(client, clock, self._sightings, name).run() for name in namespaces]
+        return [workers.run(), self._resync.run(), self._supervisor.run(), *watches]
+
+    def _api(self) -> RunnerApi:
+        outside = self._outside
+        tools = Tools(
+            cluster=outside.client,
+            runs=outside.reader,
+            writer=outside.writer,
+            store=outside.store,
+            clock=outside.clock,
+            counters=self._metrics,
+            bell=self._bell,
+        )
+        tokens = TokenReviews(outside.client, outside.clock)
+        accounts = Accounts(RUNNER_ACCOUNT, PUBLISHER_ACCOUNT)
+        return RunnerApi(tools, tokens, accounts, self._redactor, self._sightings)
+
+    def _world(self, fault: Fault) -> World:
+        outside = self._outside
+        return World(
+            cluster=outside.client,
+            runs=outside.reader,
+            writer=outside.writer,
+            artifacts=outside.store,
+            forge=outside.forge,
+            clock=outside.clock,
+            leader=self._leadership,
+            redactor=self._redactor,
+            options=self._options,
+            identity=self._settings.identity,
+            fault=fault,
+        )
+
+    def _options(self) -> BuildOptions:
+        settings = self._settings
+        return BuildOptions(
+            operator_namespace=settings.namespace,
+            operator_url=settings.operator_url,
+            authority=self._tls.authority,
+            runner_account=RUNNER_ACCOUNT,
+            publisher_account=PUBLISHER_ACCOUNT,
+            allow_inline=settings.allow_inline,
+        )
+
+    def _leads(self) -> bool:
+        return self._leadership.epoch is not None
+
+    async def _on_leadership(self, epoch: Epoch | None) -> None:
+        if epoch is not None:
+            self._resync.ring()
+
+    def _render(self) -> bytes:
+        self._metrics.leader.set(1 if self._leads() else 0)
+        self._metrics.queue_length.set(len(self._queue))
+        self._metrics.oldest_unreconciled_seconds.set(self._queue.oldest_age())
+        return self._metrics.render()
+
+    def _watch(self, flag: StopFlag) -> None:
+        """Run kopf in the calling thread; see `handlers`."""
+        handlers.watch(
+            flag,
+            self._bell.ring_from_thread,
+            self._settings.watch_namespaces,
+            partial(_login, self._outside.config),
+        )
+
+
+async def _login(config: ClusterConfig, **_: Any) -> kopf.AiohttpSession:
+    """Give kopf a session with our own server and identity, renewed before a token ends."""
+    return kopf.AiohttpSession(
+        server=config.server,
+        aiohttp_session=open_watch_session(config),
+        expiration=datetime.now(UTC) + WATCH_TOKEN_LIFE,
+    )
+
+
+def _raise_first(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        if task.done() and not task.cancelled() and task.exception() is not None:
+            raise RuntimeError("a part of the operator ended") from task.exception()
+
+
+def load_fault() -> Fault:
+    """Load the hook of kill tests; release images have none, and without the variable none acts."""
+    wanted = os.environ.get("UPGRADERUN_FAULT", "")
+    for point in entry_points(group=FAULT_GROUP) if wanted else ():
+        made: Fault = point.load()(wanted)
+        return made
+    return no_fault
+
+
+async def operate(settings: Settings) -> None:
+    """Run one replica until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with open_outside(settings) as outside:
+        await Operator(settings, outside, load_fault()).run(stop)
+
+
+def main() -> None:
+    """Entry point: settings from the environment, exit code 2 for what a person must mend."""
+    argparse.ArgumentParser(
+        prog="upgraderun-operator",
+        description="Reconciles UpgradeRuns and serves the runner API.",
+        epilog="All settings are environment variables UPGRADERUN_*: see docs/settings.md.",
+    ).parse_args()
+    try:
+        settings = read_settings(os.environ)
+        logging.basicConfig(
+            level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+        )
+        logging.getLogger("kopf").setLevel(logging.WARNING)
+        asyncio.run(operate(settings))
+    except (SettingError, ConfigError, StoreRefused) as error:
+        print(f"upgraderun-operator: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
