@@ -8,7 +8,7 @@ import contextlib
 import io
 import json
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -154,8 +154,9 @@ async def serve(
     bounds: Bounds | None = None,
     tls: ssl.SSLContext | None = None,
     call_seconds: float = 10.0,
+    through: Callable[[Tools], Tools] = lambda tools: tools,
 ) -> AsyncIterator[Replica]:
-    """Run one replica on a free port until the block ends."""
+    """Run one replica on a free port until the block ends; `through` may spoil its tools."""
     clock = clock or SystemClock()
     async with (
         KubeClient(from_kubeconfig(server.kubeconfig), clock, UNLIMITED, call_seconds) as client,
@@ -165,7 +166,7 @@ async def serve(
         reader = RunReader(client, store)
         writer = StatusWriter(client, reader, store, clock, "replica", bounds)
         counts, sightings = Counts(), Sightings()
-        tools = Tools(client, reader, writer, store, clock, counts, counts)
+        tools = through(Tools(client, reader, writer, store, clock, counts, counts))
         tokens = TokenReviews(client, clock)
         api = RunnerApi(tools, tokens, Accounts(RUNNER, PUBLISHER), Redactor(), sightings)
         runner = web.AppRunner(api.application(), access_log=None)
