@@ -27,6 +27,8 @@ from upgraderun_protocol.redact import Redactor
 from upgraderun_protocol.report import ReportCheck, ReportRecord, ReportTarget
 
 REPORT_VERSION: Final = 1
+COUNTS_MAX: Final = 64
+COUNT_KEY_MAX: Final = 64
 _CUT: Final = "\n[cut]\n"
 _CONTENT_BYTES_MAX: Final = REPORT_BYTES_MAX - 16 * KIB
 """Leaves room for metadata, capability and the spelling of the object."""
@@ -41,10 +43,21 @@ def clean_record(data: bytes, redactor: Redactor) -> ReportRecord:
         raise RecordError(f"$.version: {record.version} is unknown, expected {REPORT_VERSION}")
     if record.outcome not in OUTCOMES:
         raise RecordError(f"$.outcome: {record.outcome[:64]!r} is no outcome")
+    _refuse_counts(record)
     unknown = {check.state for check in record.checks} - _STATES
     if unknown:
         raise RecordError(f"$.checks: state {min(unknown)[:16]!r} is none of a check")
     return _bounded(_redacted(record, redactor))
+
+
+def _refuse_counts(record: ReportRecord) -> None:
+    counts = record.counts or {}
+    odd = any(
+        len(key) > COUNT_KEY_MAX or not key.isascii() or number < 0
+        for key, number in counts.items()
+    )
+    if len(counts) > COUNTS_MAX or odd:
+        raise RecordError(f"$.counts: at most {COUNTS_MAX} numbers with short names")
 
 
 def empty_record(outcome: str, message: str) -> ReportRecord:
@@ -99,9 +112,9 @@ def _redacted(record: ReportRecord, redactor: Redactor) -> ReportRecord:
 
 
 def _bounded(record: ReportRecord) -> ReportRecord:
-    """Cut until the whole fits: tails first, then findings, then the patch."""
+    """Cut until the whole fits: tails first, then findings, then notes; the patch is bounded already."""
     record = replace(record, patch=_cut_bytes(record.patch, REPORT_PATCH_BYTES_MAX))
-    for shrink in (_short_tails, _few_findings, _half_patch):
+    for shrink in (_short_tails, _few_findings, _few_notes):
         if _size(record) <= _CONTENT_BYTES_MAX:
             return record
         record = shrink(record)
@@ -126,8 +139,8 @@ def _few_findings(record: ReportRecord) -> ReportRecord:
     )
 
 
-def _half_patch(record: ReportRecord) -> ReportRecord:
-    return replace(record, patch=_cut_bytes(record.patch, REPORT_PATCH_BYTES_MAX // 4))
+def _few_notes(record: ReportRecord) -> ReportRecord:
+    return replace(record, notes=record.notes[:16])
 
 
 def _each_check(record: ReportRecord, change: Callable[[ReportCheck], ReportCheck]) -> ReportRecord:
