@@ -35,6 +35,7 @@ from upgraderun_runner.ecosystems.base import (
     Unsupported,
     ValidationRecord,
 )
+from upgraderun_runner.ecosystems.python.refusals import LOCK, MANIFEST
 from upgraderun_runner.ecosystems.requests import (
     AcquireRequest,
     CandidatesRequest,
@@ -155,9 +156,11 @@ async def _profile(session: Session, workspace: OpenWorkspace) -> ProjectProfile
     bundle = session.bundle
     directory = bundle.repository.directory
     entries = await list_tree(workspace.git, workspace.base.tree)
-    if bundle.ecosystem not in {"Auto", "Python"} or not session.ecosystem.detect(
-        (entry.path for entry in entries), directory
-    ):
+    paths = {entry.path for entry in entries}
+    # Half a pair is refused by the profile, which says which half is missing.
+    prefix = "" if directory == "." else f"{directory}/"
+    half = any(f"{prefix}{name}" in paths for name in (MANIFEST, LOCK))
+    if bundle.ecosystem not in {"Auto", "Python"} or not half:
         raise Unsupported(
             (
                 Refusal(

@@ -116,11 +116,9 @@ async def _start(session: Session) -> OpenWorkspace:
         await checkout(git, layout, base.tree)
     except TreeRefused as error:
         notes = tuple(f"{v.path}: {v.detail} ({v.code})" for v in error.violations)
-        raise await step.ends(
-            ReportFacts(
-                "unsupported", f"the tree breaks {len(notes)} rules: {notes[0]}", notes=notes
-            )
-        ) from error
+        more = f" (and {len(notes) - 1} more)" if len(notes) > 1 else ""
+        message = f"the tree can't be handled: {notes[0]}{more}"
+        raise await step.ends(ReportFacts("unsupported", message, notes=notes)) from error
     await session.client.fix_base(WorkspaceMessage(base.commit, base.tree))
     await session.journal.load()
     step.done({"commit": base.commit, "tree": base.tree, "branch": base.branch}, {})
