@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,14 @@ from support.fixtures.launch import host_in_process
 from support.gitclient import authenticated, git
 from support.hosting import publish
 from support.ordinary_user import USER, as_ordinary_user
-from support.plain import PlainProject, moved
+from support.plain import PlainProject, TestRun, moved
 from support.scenarios.world import check_out
 from support.toolchain import Uv
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 SYSTEM_PYTHON = "/usr/bin/python3"
-IDS = [case.name for case in CASES]
+RUNS_MAX = 3
+BASES = list({case.pin: case for case in reversed(CASES)}.values())[::-1]
 UPGRADING = [case for case in CASES if case.answer.target is not None]
 
 
@@ -46,25 +48,33 @@ def synced(project: PlainProject) -> None:
     project.uv(project.path, "sync", "--frozen", "--python", SYSTEM_PYTHON, *project.sync_flags)
 
 
-def tested(case: Case, project: PlainProject) -> tuple[int, tuple[str, ...], dict[str, int]]:
-    """Run the tests as an ordinary user: root may read what some tests expect nobody to."""
+def tested(project: PlainProject, expected: tuple[str, ...]) -> TestRun:
+    """Run the tests as an ordinary user: root may read what some tests expect nobody to.
+
+    Some of these suites are flaky on a busy machine. As in the product, a key that passes once in
+    three runs counts for nothing (upgrade-run.md §7.2), so an unexpected result is looked at thrice.
+    """
     if os.getuid() == 0:
         for root, folders, files in os.walk(project.path.parent):
             for name in (*folders, *files):
                 os.chown(Path(root) / name, USER, USER, follow_symlinks=False)
-    done = project.test(tuple(as_ordinary_user([])))
-    return done.code, done.failing, done.counts
+    runs = [project.test(tuple(as_ordinary_user([])))]
+    while runs[-1].failing != expected and len(runs) < RUNS_MAX:
+        runs.append(project.test(tuple(as_ordinary_user([]))))
+    always = set.intersection(*(set(run.failing) for run in runs))
+    return replace(runs[-1], failing=tuple(sorted(always)))
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
+@pytest.mark.parametrize("case", BASES, ids=[case.name for case in BASES])
 def test_the_baseline_passes(case: Case, folder: Path) -> None:
     project = checked_out(case, folder)
     synced(project)
 
-    code, failing, counts = tested(case, project)
+    done = tested(project, ())
 
-    assert (0, ()) == (code, failing)
-    assert case.baseline == {what: counts[what] for what in case.baseline}
+    assert () == done.failing, done.output
+    total = sum(case.baseline.values())
+    assert total == sum(done.counts.get(what, 0) for what in (*case.baseline, "failed"))
 
 
 @pytest.mark.parametrize("case", UPGRADING, ids=[case.name for case in UPGRADING])
@@ -95,8 +105,8 @@ def test_the_upgrade_gives_the_answer(case: Case, folder: Path) -> None:
     changed = git(project.path, "diff", "--name-only").splitlines()
     assert not answer.files or answer.files == tuple(changed)
     synced(project)
-    code, failing, _ = tested(case, project)
-    assert (int(bool(answer.findings)), tuple(sorted(answer.findings))) == (code, failing)
+    findings = tuple(sorted(answer.findings))
+    assert findings == tested(project, findings).failing
 
 
 def test_a_version_that_needs_a_newer_python_is_refused_by_the_resolver(folder: Path) -> None:
