@@ -102,7 +102,10 @@ class ValidationRequest:
 
 @dataclass(frozen=True, slots=True)
 class CoverageRequest:
-    """Phase 10, when sources beyond the pair changed: which changed lines did a test run (§7.4)."""
+    """Phase 10, when sources beyond the pair changed: which changed lines did a test run (§7.4).
+
+    `flaky` are the baseline's keys that count for nothing.
+    """
 
     tree: str
     config_hash: str
@@ -115,3 +118,4 @@ class CoverageRequest:
     scratch: Path
     base_tag: str
     check_timeout_seconds: int
+    flaky: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +36,6 @@ from upgraderun_runner.sandbox.commands import Command, CommandResult, Profile
 from upgraderun_runner.sandbox.recorder import StepCommands
 
 PROBE_SECONDS: Final = 60
-_BLOCK: Final = 1024 * 1024
 
 
 async def acquire(
@@ -165,7 +165,11 @@ class _Acquire:
 
 
 async def cache_digest(cache: Path) -> Sha256:
-    """Name the content of the acquired cache: paths, link targets, bytes."""
+    """Name the state of the acquired cache: paths, kinds, sizes, times of change, link targets.
+
+    Not the bytes: uv checked them against the lock when it downloaded, and reading them again at every
+    validation costs seconds. It notices that something wrote there; in pods nothing can (uv-facts §1).
+    """
     return await asyncio.to_thread(_digest, acquired(cache))
 
 
@@ -176,16 +180,8 @@ def _digest(root: Path) -> Sha256:
         links = [name for name in directories if Path(folder, name).is_symlink()]
         for name in sorted(files + links):
             path = Path(folder, name)
-            total.update(str(path.relative_to(root)).encode("utf-8", "surrogateescape") + b"\0")
-            total.update(_content(path) + b"\n")
+            status = path.lstat()
+            target = str(path.readlink()) if stat.S_ISLNK(status.st_mode) else ""
+            row = f"{path.relative_to(root)}\0{status.st_mode}\0{status.st_size}\0{status.st_mtime_ns}"
+            total.update(f"{row}\0{target}\n".encode("utf-8", "surrogateescape"))
     return Sha256(total.hexdigest())
-
-
-def _content(path: Path) -> bytes:
-    if path.is_symlink():
-        return b"link " + os.fsencode(path.readlink())
-    content = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            content.update(block)
-    return content.digest()

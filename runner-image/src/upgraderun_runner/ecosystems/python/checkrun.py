@@ -61,13 +61,14 @@ class CheckRun:
 
     def planned(self) -> list[Command]:
         """The straight way through all checks."""
-        commands = self._environment_commands()
+        commands = self.environment_commands()
         if not self._profile.virtual:
             commands += [self.room.wheel(), self.room.build_check()]
         runners = (self._command(spec) for spec in self._profile.checks)
         return commands + [command for command in runners if command is not None]
 
-    def _environment_commands(self) -> list[Command]:
+    def environment_commands(self) -> list[Command]:
+        """Make the copies, prove the lock, install."""
         prepare = self.room.prepare(self._snapshot, self._request.cache, self._request.base_tag)
         return [prepare, self.room.lock_check(), self.room.sync()]
 
@@ -101,7 +102,7 @@ class CheckRun:
 
     async def environment(self, spec: CheckSpec) -> tuple[CheckResult | None, CommandResult]:
         """Make the environment under test; a failure is judged as `spec`."""
-        prepare, check, sync = self._environment_commands()
+        prepare, check, sync = self.environment_commands()
         result = await self._commands.run(prepare)
         if result.exit_code != 0:
             problem = Parsed((), Parse.FAILED, "the writable copy couldn't be made")
