@@ -1,6 +1,6 @@
 # One place for every command. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format test test-unit test-git test-api test-cluster test-real coverage generate bench demo
+.PHONY: help setup lint format test test-unit test-git test-api test-cluster test-real binaries images cluster coverage generate bench demo
 
 UV_VERSION := 0.13.9
 BOOT := .boot
@@ -35,10 +35,19 @@ test-unit: setup ## microseconds to seconds, no cluster
 test-git: setup ## real git, against real smart HTTP and a forge of the tests
 	$(PY) -m pytest -q -n 2 tests/git tests/contract
 
-test-api: setup ## against a real API server
+binaries: ## build Kubernetes and its like, once (docs/cluster.md)
+	hack/cluster binaries
+
+images: binaries ## build the images of operator, runner and test servers
+	hack/images build operator runner fixtures
+
+cluster: binaries ## start or repair the whole cluster
+	hack/cluster up
+
+test-api: setup binaries ## against a real API server
 	$(PY) -m pytest -q tests/api
 
-test-cluster: setup ## against the whole cluster
+test-cluster: setup images cluster ## against the whole cluster
 	$(PY) -m pytest -q tests/cluster
 
 test-real: setup ## the corpus, against the real package registry
