@@ -10,13 +10,22 @@ pass. No other module catches what an effect answers.
 """
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from upgraderun_operator import limits
 from upgraderun_operator.build.events import EventText
 from upgraderun_operator.decide.decision import Decision, Look, Need, Pause
-from upgraderun_operator.decide.effects import Append, Effect
+from upgraderun_operator.decide.effects import (
+    Append,
+    CreateClaim,
+    CreatePublisherPod,
+    CreateRunLease,
+    CreateRunnerPod,
+    Effect,
+    TakeRepositoryLease,
+)
 from upgraderun_operator.decide.observation import Observation
 from upgraderun_operator.decide.readings import NOT_READ
 from upgraderun_operator.decide.run import decide
@@ -47,11 +56,27 @@ Ended = Callable[[str, str | None], None]
 """Called once per finalized run with its outcome and its kind of conflict: for counters."""
 
 
+_STARTING = frozenset({Need.POD, Need.CLAIM, Need.LEASE, Need.FROZEN})
+_STAYS_TRUE: Mapping[type[Any], frozenset[Need]] = {
+    TakeRepositoryLease: frozenset({Need.POLICY, Need.DECISIONS}),
+    Append: frozenset({Need.CLAIM, Need.LEASE, Need.REPOSITORY}),
+    CreateClaim: _STARTING - {Need.CLAIM},
+    CreateRunLease: _STARTING - {Need.LEASE},
+    CreateRunnerPod: _STARTING - {Need.POD},
+    CreatePublisherPod: _STARTING - {Need.POD},
+}
+"""Readings that an effect doesn't touch: the next step of the same call needn't repeat them."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Next:
-    """How a pass goes on: with a wake-up, or (None) with another look."""
+    """How a pass goes on: with a wake-up, or (None) with another look.
+
+    `kept`: readings of this run, by field, that still hold.
+    """
 
     wake: Wake | None
+    kept: Mapping[str, Any] = field(default_factory=dict)
 
 
 _AGAIN = _Next(None)
@@ -70,14 +95,15 @@ class Reconciler:
 
     async def reconcile(self, key: Key) -> Wake:
         """Bring the run as far as it goes without waiting, and say when to look again."""
+        following = _AGAIN
         for _ in range(limits.PASS_EFFECTS_MAX):
-            following = await self._step(key)
+            following = await self._step(key, following.kept)
             if following.wake is not None:
                 return self._remembered(key, following.wake)
         log.info("run %s/%s: more to do than one pass may", key.namespace, key.name)
         return Wake(after_seconds=0.0)
 
-    async def _step(self, key: Key) -> _Next:
+    async def _step(self, key: Key, kept: Mapping[str, Any]) -> _Next:
         epoch = self._world.leader.epoch
         if epoch is None:
             return _Next(Wake())
@@ -85,7 +111,11 @@ class Reconciler:
         view = await self._world.runs.read(key.namespace, key.name)
         match view:
             case RunView():
-                return await self._go_on(self._first(key, view, epoch), started)
+                first = self._first(key, view, epoch)
+                # A name may belong to another run by now: what was read then isn't about this one.
+                held = kept if kept.get("uid") == view.uid else {}
+                readings = {name: value for name, value in held.items() if name != "uid"}
+                return await self._go_on(replace(first, **readings), started)
             case Gone():
                 return _Next(Wake(gone=True))
             case Broken():
@@ -186,7 +216,7 @@ class Reconciler:
         match result:
             case Applied():
                 self._count_end(seen, effect)
-                return _AGAIN
+                return _Next(None, _kept(seen, effect))
             case Moved(why):
                 log.info("run %s: %s; looking again", seen.holder, why)
                 return _AGAIN
@@ -223,3 +253,9 @@ class Reconciler:
 
     def _safe(self, text: str) -> str:
         return str(self._world.redactor.redact(text, MESSAGE_MAX))
+
+
+def _kept(seen: Observation, effect: Effect) -> Mapping[str, Any]:
+    """Readings that hold after an effect; the run itself is read anew in every step."""
+    stays = _STAYS_TRUE.get(type(effect), frozenset())
+    return {"uid": seen.view.uid, **{need.value: getattr(seen, need.value) for need in stays}}

@@ -122,7 +122,10 @@ class Readers:
         if isinstance(answer, Unknown):
             return Unreadable("cluster", answer.cause, answer.retry_after)
         if isinstance(answer, Denied):
-            return f"the operator may not read {where}: {answer.message}"
+            return (
+                f"the operator may not read {where} of the decision list; "
+                "add its name to the chart's scripted.configMapNames"
+            )
         data = _config_value(answer.value, reference.key) if isinstance(answer, Ok) else None
         if data is None:
             return f"{where} of the decision list isn't there; create it or mend the policy"
