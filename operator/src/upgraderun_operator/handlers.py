@@ -54,8 +54,8 @@ def build_settings() -> kopf.OperatorSettings:
     settings.posting.enabled = False
     settings.networking.error_backoffs = _Endless()
     settings.networking.request_timeout = 60.0
-    settings.watching.server_timeout = 300.0
-    settings.watching.client_timeout = 330.0
+    settings.watching.server_timeout = 300
+    settings.watching.client_timeout = 330
     settings.watching.inactivity_timeout = 70.0
     settings.watching.chunk_size = 500
     settings.queueing.idle_timeout = 0.5
