@@ -94,7 +94,7 @@ class ProcessKubelet:
             name = pod["metadata"]["name"]
             directory = self._directory / "pods" / uid
             self.pods[uid] = PodProcess(name, uid, directory, self._directory / f"{name}.log")
-            self._spawn(self._run(pod, self.pods[uid]))
+            self._spawn(self._run_or_tell(pod, self.pods[uid]))
         elif pod["metadata"].get("deletionTimestamp"):
             self._spawn(self._stop(self.pods[uid]))
 
@@ -102,6 +102,15 @@ class ProcessKubelet:
         task = asyncio.create_task(body)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _run_or_tell(self, pod: Json, mine: PodProcess) -> None:
+        """Run the pod; what keeps it from starting stands in its log, where a test looks."""
+        try:
+            await self._run(pod, mine)
+        except (OSError, AssertionError, KeyError) as error:
+            with mine.log.open("a") as log:
+                log.write(f"kubelet: {type(error).__name__}: {error}\n")
+            raise
 
     async def _run(self, pod: Json, mine: PodProcess) -> None:
         path = f"{self._pods_path}/{mine.name}"

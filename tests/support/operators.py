@@ -56,7 +56,7 @@ class OperatorProcess:
     @property
     def url(self) -> str:
         """Where runners reach this replica."""
-        return f"https://127.0.0.1:{self.api_port}"
+        return f"https://localhost:{self.api_port}"
 
     @property
     def log(self) -> Path:
@@ -143,7 +143,7 @@ class OperatorProcess:
             "UPGRADERUN_API_PORT": str(self.api_port),
             "UPGRADERUN_METRICS_PORT": str(self.metrics_port),
             "UPGRADERUN_OPERATOR_URL": self.url,
-            "UPGRADERUN_TLS_NAMES": "127.0.0.1",
+            "UPGRADERUN_TLS_NAMES": "localhost",
             "UPGRADERUN_ALLOW_INLINE": "true",
             **self.variables,
         }

@@ -41,6 +41,8 @@ async def install_kinds(kube: Kube) -> None:
         path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
         await until(partial(_established, kube, path), f"{name} is served")
     await ensure_namespace(kube, OPERATOR_NAMESPACE)
+    metadata = {"name": "upgraderun-operator-tls", "namespace": OPERATOR_NAMESPACE}
+    await kube.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
 
 
 async def _established(kube: Kube, path: str) -> bool:

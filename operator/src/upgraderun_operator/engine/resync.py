@@ -61,7 +61,7 @@ class Resync:
                 try:
                     await self.once()
                 except OSError as error:
-                    log.warning("resync failed, the next one is soon: %s", type(error).__name__)
+                    log.warning("resync failed, the next one is soon: %s", error)
                     wait = limits.BACKOFF_FIRST_SECONDS
             await self._pause(wait)
 
