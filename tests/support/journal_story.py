@@ -221,9 +221,7 @@ def run_object(spec: Mapping[str, Any] | None = None) -> dict[str, Any]:
 class Story:
     """One run that grows write by write; `epoch` None appends as the operator does."""
 
-    def __init__(
-        self, spec: Mapping[str, Any] | None = None, bounds: Bounds | None = None
-    ) -> None:
+    def __init__(self, spec: Mapping[str, Any] | None = None, bounds: Bounds | None = None) -> None:
         self.raw: dict[str, Any] = run_object(spec)
         self.segments: dict[Sha256, bytes] = {}
         self.bounds = bounds or Bounds()

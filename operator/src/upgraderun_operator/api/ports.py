@@ -51,6 +51,14 @@ class Clock(Protocol):
         ...
 
 
+class SleepingClock(Protocol):
+    """A way to wait."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after that many seconds; cancellable."""
+        ...
+
+
 class Cluster(Protocol):
     """Live reads and the one write on Leases; `adapters.kubernetes`."""
 

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
-from upgraderun_operator.engine.clock import Clock
+from upgraderun_operator.api.ports import SleepingClock
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Pairs(Protocol):
 class Tls:
     """A server context whose certificate follows the Secret."""
 
-    def __init__(self, pairs: Pairs, clock: Clock, is_leader: Callable[[], bool]) -> None:
+    def __init__(self, pairs: Pairs, clock: SleepingClock, is_leader: Callable[[], bool]) -> None:
         self._pairs = pairs
         self._clock = clock
         self._is_leader = is_leader
