@@ -13,3 +13,12 @@ def brief(redactor: Redactor, text: str, bytes_max: int = OUTCOME_DATA_MESSAGE_M
     while len(line.encode("utf-8")) > bytes_max:
         line = SafeText(line[: len(line) - 1])
     return line
+
+
+def essence(text: str) -> str:
+    """A toolchain's own words from its first error on: progress before it tells nobody anything."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for number, line in enumerate(lines):
+        if line.lower().startswith("error"):
+            return " ".join(lines[number:])
+    return " ".join(lines)

@@ -65,7 +65,7 @@ def test_secrets_are_gone_from_every_text() -> None:
     assert SECRET not in to_bytes(record).decode()
 
 
-def test_new_findings_come_first_and_are_marked() -> None:
+def test_new_findings_come_first() -> None:
     after = replace(
         VALIDATION,
         checks=(check("test", True, "test:a:old", "test:a:new"),),
@@ -75,7 +75,7 @@ def test_new_findings_come_first_and_are_marked() -> None:
     record = _built(baseline=VALIDATION, after=after)
 
     assert ["baseline/build", "baseline/test", "after/test"] == [c.name for c in record.checks]
-    assert ("new test:a:new", "test:a:old") == record.checks[-1].findings
+    assert ("test:a:new", "test:a:old") == record.checks[-1].findings
 
 
 def test_cut_patch_ends_at_a_line_with_a_mark() -> None:
@@ -96,6 +96,8 @@ def test_notes_say_what_a_reader_must_know_about_tests() -> None:
     assert "no tests" in validation_notes(none, none)[0]
     notes = validation_notes(VALIDATION, after)
     assert ("flaky, counts for nothing: test:a:f", "passed before, skipped now: a::b") == notes
+    regressed = replace(VALIDATION, introduced=(Finding("test:a:n", 1, ""),))
+    assert ("new after the upgrade: test:a:n",) == validation_notes(VALIDATION, regressed)
 
 
 def test_candidates_are_listed_with_all_reasons_eligible_first() -> None:

@@ -20,7 +20,7 @@ from upgraderun_runner.agent.limits import limit_reached
 from upgraderun_runner.agent.policy import Abort, Deny, Facts, Write, rule_on
 from upgraderun_runner.agent.view import WRITE_TOOLS, RunView
 from upgraderun_runner.ecosystems.base import AcquisitionFailed, Unsupported
-from upgraderun_runner.text import brief
+from upgraderun_runner.text import brief, essence
 from upgraderun_runner.tools import registry, writing
 from upgraderun_runner.tools.bench import Bench
 from upgraderun_runner.tools.schemas import TOOLS
@@ -186,7 +186,8 @@ def _acquisition(error: AcquisitionFailed) -> ToolFailed:
         "host": error.host,
         "text": error.text,
     }
-    return ToolFailed("acquisition_failed", f"{error.host}: {error.reason}: {error.text}", details)
+    said = f"{error.host}: {error.reason}: {essence(error.text)}"
+    return ToolFailed("acquisition_failed", said, details)
 
 
 def _exhausted(view: RunView) -> str:

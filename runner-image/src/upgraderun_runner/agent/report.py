@@ -118,6 +118,8 @@ def validation_notes(baseline: ValidationRecord, after: ValidationRecord) -> tup
         notes.append("the repository has no tests: nothing but the build was proven")
     elif _is_absent(after, "test"):
         notes.append("tests exist but no test runner is locked: none was run")
+    notes += [f"new after the upgrade: {finding.key}" for finding in after.introduced]
+    notes += [f"not conclusive: {reason}" for reason in after.reasons]
     notes += [f"flaky, counts for nothing: {key}" for key in baseline.flaky]
     notes += [f"flaky, counts for nothing: {key}" for key in after.flaky]
     notes += [f"passed before, {test.outcome} now: {test.id}" for test in after.lost_tests]
@@ -149,16 +151,13 @@ def _checks(facts: ReportFacts, redactor: Redactor) -> Iterable[ReportCheck]:
 
 
 def _check(name: str, check: CheckResult, introduced: set[str], redactor: Redactor) -> ReportCheck:
-    """New findings first, each marked; then what was there before."""
-    ordered = sorted(check.findings, key=lambda finding: finding.key not in introduced)
-    findings = [("new " if f.key in introduced else "") + f.key for f in ordered]
-    if not check.conclusive and check.reason:
-        findings.insert(0, f"not conclusive: {check.reason}")
+    """Keys of findings, new ones first; the log's end only where something is wrong."""
+    keys = [f.key for f in sorted(check.findings, key=lambda f: f.key not in introduced)]
     tail = check.stdout_tail if check.stdout_tail.strip() else check.stderr_tail
     return ReportCheck(
         name=name[:64],
         state=check.state.value,
-        findings=tuple(redactor.redact(f, _FINDING_MAX) for f in findings[:REPORT_FINDINGS_MAX]),
+        findings=tuple(redactor.redact(key, _FINDING_MAX) for key in keys[:REPORT_FINDINGS_MAX]),
         tail="" if check.state.value == "pass" else _tail(tail, redactor),
     )
 

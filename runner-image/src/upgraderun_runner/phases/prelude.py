@@ -51,6 +51,7 @@ from upgraderun_runner.evidence import (
 )
 from upgraderun_runner.phases.session import PhaseStep, Session
 from upgraderun_runner.phases.workspace import OpenWorkspace, remove_older
+from upgraderun_runner.text import essence
 from upgraderun_runner.tools.bench import Bench
 from upgraderun_runner.workspace.protected import HOUSE_GLOBS, ProtectedPaths
 from upgraderun_runner.workspace.snapshot import make_snapshot
@@ -236,7 +237,7 @@ async def _acquisition_ends(
     step: PhaseStep, error: AcquisitionFailed, context: ContextRecord
 ) -> RunEnds:
     where = error.host or ", ".join(context.profile.registries)
-    message = f"{where}: {error.reason}: {error.text}"
+    message = f"{where}: {error.reason}: {essence(error.text)}"
     return await step.ends(
         ReportFacts("acquisition_failed", message, notes=tuple(error.text.splitlines()[:20]))
     )
@@ -300,7 +301,7 @@ def _baseline_problem(session: Session, record: ValidationRecord) -> ReportFacts
             "baseline_inconclusive",
             f"before any change: {reason}",
             baseline=record,
-            notes=(*record.reasons, *notes),
+            notes=notes,
         )
     if not record.clean:
         failing = [

@@ -19,6 +19,7 @@ from upgraderun_runner.ecosystems.requests import ApplyRequest, NormalizeRequest
 from upgraderun_runner.errors import RunConflicts
 from upgraderun_runner.evidence import RECORD_VERSION, PromotionEvidence, summary_of
 from upgraderun_runner.sandbox.recorder import StepCommands
+from upgraderun_runner.text import essence
 from upgraderun_runner.tools.bench import Bench
 from upgraderun_runner.tools.step import Step, ToolFailed
 from upgraderun_runner.workspace.errors import WorkspaceContradicts
@@ -190,7 +191,7 @@ def _require_no_violation(bench: Bench, step: Step, staged: StagedPair, outcome:
         return
     delete_staging(bench.layout, step.id, bench.fault)
     codes = sorted({violation.code for violation in staged.violations})
-    message = ", ".join(codes) if codes else " ".join(staged.text.split())
+    message = ", ".join(codes) if codes else essence(staged.text)
     raise ToolFailed(
         reason,
         message or reason,
