@@ -37,8 +37,10 @@ class Story:
 
     @property
     def commit(self) -> str:
-        """The frozen commit."""
-        return self._proposal.data["commit"]
+        """The frozen commit, as the intent names it."""
+        intent = self.fold.intent(self._proposal.id)
+        assert intent is not None
+        return intent.data["commit"]
 
     @property
     def target(self) -> tuple[str, str, str]:
@@ -71,12 +73,17 @@ class Story:
         return json.dumps([self.report, self.status.get("conditions")], ensure_ascii=False)
 
     def reasons_of(self, name: str, version: str) -> set[str]:
-        """Reasons of one version in the list of candidates."""
-        listed = self.of(self.fold.last("candidates", EntryState.DONE), "list")
-        for row in listed["candidates"]:
-            if (row["name"], row["version"]) == (name, version):
-                return set(row["reasons"])
-        raise AssertionError(f"{name} {version} isn't among the candidates: {listed}")
+        """Reasons of one version: in the list of candidates, or in the report of an early end."""
+        done = self.fold.last("candidates", EntryState.DONE)
+        if done is not None:
+            for row in self.of(done, "list")["record"]["candidates"]:
+                if (row["name"], row["version"]) == (name, version):
+                    return {reason["code"] for reason in row["reasons"]}
+        pattern = rf"^{re.escape(name)} \S+ -> {re.escape(version)} \(\w+\): (.*)$"
+        for note in self.report.get("notes", []):
+            if match := re.search(pattern, note):
+                return {part.partition(":")[0].strip() for part in match[1].split("; ")}
+        raise AssertionError(f"{name} {version} isn't among the candidates")
 
     @property
     def _proposal(self) -> Entry:

@@ -81,7 +81,7 @@ def build_world(
     repository = f"{OWNER}/{name}"
     tokens = publish(servers.host, repository, local, commit)
     for outage in row.outages:
-        registry.control.add_fault(replace(outage, path=f"^/{name}/.*{outage.path}"))
+        registry.control.add_fault(replace(outage, path=f"^/{name}(?=/).*{outage.path}"))
     return BuiltScenario(
         row,
         name,
