@@ -39,7 +39,7 @@ binaries: ## build Kubernetes and its like, once (docs/cluster.md)
 	hack/cluster binaries
 
 images: binaries ## build the images of operator, runner and test servers
-	hack/images build operator runner fixtures
+	hack/images build operator runner fixtures operator-test runner-test --extra hack/fault
 
 cluster: binaries ## start or repair the whole cluster
 	hack/cluster up

@@ -19,6 +19,7 @@ from clusterlib import binaries, images, processes, whole
 from clusterlib.paths import CHECKOUT
 
 NAME_VARIABLE: Final = "UPGRADERUN_TEST_CLUSTER"
+FAULT_HOOK: Final = "hack/fault"
 WAIT_SECONDS: Final = 90.0
 Manifest = dict[str, Any]
 
@@ -68,8 +69,11 @@ class Cluster:
         assert processes.wait_until(holds, seconds), f"not within {seconds:.0f} s: {what}"
 
     def load(self, *names: str) -> dict[str, str]:
-        """Build images if their sources changed, load them; give back references by digest."""
-        known = images.recipes(extra=None, fixtures=CHECKOUT / "tests" / "support")
+        """Build images if their sources changed, load them; give back references by digest.
+
+        `operator-test` and `runner-test` contain the fault hook.
+        """
+        known = images.recipes(extra=FAULT_HOOK, fixtures=CHECKOUT / "tests" / "support")
         images.build([known[name] for name in names])
         return dict(zip(names, whole.load(self.name, names), strict=True))
 
