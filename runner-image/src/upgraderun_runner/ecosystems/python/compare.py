@@ -66,12 +66,17 @@ def sort_introduced(
     on_base: tuple[CheckResult, ...],
     on_candidate: tuple[CheckResult, ...],
 ) -> tuple[tuple[Finding, ...], tuple[str, ...], tuple[str, ...]]:
-    """Split suspects into introduced findings, flaky keys and unstable keys."""
+    """Split suspects into introduced findings, flaky keys and unstable keys.
+
+    Without a verdict on the base nothing can be called introduced: the key is unstable.
+    """
     introduced, flaky, unstable = [], [], []
     for item in suspects:
         if any(_shows(run, item.key) for run in on_base):
             flaky.append(item.key)
-        elif all(_shows(run, item.key) for run in on_candidate):
+        elif all(run.conclusive for run in on_base) and all(
+            _shows(run, item.key) for run in on_candidate
+        ):
             introduced.append(item)
         else:
             unstable.append(item.key)

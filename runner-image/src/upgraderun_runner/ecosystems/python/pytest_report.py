@@ -93,14 +93,14 @@ def _row(line: bytes) -> Row:
 
 
 def _failure(row: Row) -> Finding:
-    return finding(test_key(row["id"]), row["detail"], row["id"])
+    return finding(key_of(row["id"]), row["detail"], row["id"])
 
 
 def _collection(row: Row) -> Finding:
     return finding(f"test:{row['id']}:collection", row["detail"], row["id"])
 
 
-def test_key(node_id: str) -> str:
+def key_of(node_id: str) -> str:
     """Spell an id as a key: file, then everything after the file, which is never split (§7.3)."""
     file, _, name = node_id.partition("::")
     return f"test:{file}:{name}"
