@@ -105,7 +105,7 @@ def entries_of(status: Json, artifacts: Path) -> list[Entry]:
     rows: list[Json] = []
     for segment in journal.get("compacted", {}).get("segments", []):
         digest = segment if isinstance(segment, str) else segment["digest"]
-        rows += [json.loads(line) for line in blob(artifacts, digest).splitlines()]
+        rows += json.loads(blob(artifacts, digest))["entries"]
     rows += journal["entries"]
     entries = [entry_from_json(row) for row in rows]
     assert Sha256(journal["head"]["digest"]) == chain(GENESIS, entries), "the chain is broken"
