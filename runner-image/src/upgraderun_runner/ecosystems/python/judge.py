@@ -223,8 +223,13 @@ def _removed_line(
 
 
 def _ranges(path: str, verdicts: Iterable[_Verdict]) -> Iterator[LineJudgement]:
-    """Join neighbours with the same verdict."""
-    unique = sorted({(v.line, v.exercised, v.reason) for v in verdicts})
+    """Join neighbours with the same verdict; of several on one line the one that says no wins."""
+    by_line: dict[int, _Verdict] = {}
+    for verdict in verdicts:
+        known = by_line.setdefault(verdict.line, verdict)
+        if known.exercised:
+            by_line[verdict.line] = verdict
+    unique = [(line, by_line[line].exercised, by_line[line].reason) for line in sorted(by_line)]
     start = end = 0
     kind: tuple[bool, str] | None = None
     for line, exercised, reason in unique:
@@ -274,10 +279,16 @@ class _Source:
             _docstring(node, docstrings)
 
     def _own(self, statement: ast.stmt, function: Function | None) -> None:
-        """Inner statements come later and overwrite, so each line ends with its innermost one."""
+        """Inner statements come later and overwrite, so each line ends with its innermost one.
+
+        The body of `if x: y = 1` doesn't: the line belongs to its condition.
+        """
         first = min([statement.lineno, *(d.lineno for d in _decorators(statement))])
         for line in range(first, (statement.end_lineno or statement.lineno) + 1):
-            self._owner[line] = statement
+            owner = self._owner.get(line)
+            heads = isinstance(owner, ast.If | ast.While) and owner.lineno == line
+            if not heads:
+                self._owner[line] = statement
             if function is not None:
                 self._function[line] = function
         if isinstance(statement, ast.ClassDef) and function is None:
