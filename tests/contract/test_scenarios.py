@@ -68,11 +68,14 @@ def ids(rows: list[Row]) -> list[str]:
 class World:
     """One row's world with a checkout of its base."""
 
-    def __init__(self, row: Row, folder: Path, servers: Servers, uv: Uv) -> None:
+    def __init__(
+        self, row: Row, folder: Path, servers: Servers, uv: Uv, *, outage: bool = False
+    ) -> None:
         self.built: BuiltScenario = build_world(
             row, folder, servers, name=f"{row.id}-{folder.name}"
         )
-        servers.registry.control.clear_faults()
+        if not outage:
+            servers.registry.control.clear_faults()
         self.project = PlainProject(folder / "checkout", uv)
         check_out(self.built.local, self.built.base_commit, self.project.path)
 
@@ -190,6 +193,36 @@ def test_no_other_newer_version_exists(row: Row) -> None:
     }
 
     assert newer - known == NOT_CHOSEN.get(row.id, set())
+
+
+class TestOutages:
+    """Each outage of `registry-down` hits the phase it is named after, and none before it."""
+
+    PHASES = ("acquire", "apply", "normalise")
+
+    @pytest.mark.parametrize("phase", PHASES)
+    def test_the_outage_hits_its_phase(
+        self, phase: str, tmp_path: Path, servers: Servers, uv: Uv
+    ) -> None:
+        row = next(row for row in ROWS if row.id == f"registry-down-{phase}")
+        world = World(row, tmp_path / "world", servers, uv, outage=True)
+        project = world.project
+        commands = {
+            "acquire": ("sync", "--locked", "--no-install-project", "--no-build"),
+            "apply": ("lock", "--no-build", "--upgrade-package", "tinylib==1.0.1"),
+            "normalise": ("sync", "--locked", "--no-install-project", "--no-build"),
+        }
+
+        failed = ""
+        for name in self.PHASES:
+            if name == "apply":
+                project.constrain("tinylib==1.0.0", "tinylib==1.0.1")
+            if uv.attempt(project.path, *commands[name]).code:
+                failed = name
+                break
+        servers.registry.control.clear_faults()
+
+        assert phase == failed
 
 
 class TestAges:
