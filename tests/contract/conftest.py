@@ -24,3 +24,11 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
 @pytest.fixture
 def clone(host: Host, tmp_path: Path) -> Clone:
     return open_shop(host, tmp_path / "clone")
+
+
+@pytest.fixture
+def pushed(clone: Clone) -> str:
+    """A commit of ours on our branch."""
+    commit = clone.commit()
+    assert clone.push_create_only(commit).code == 0
+    return commit
