@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -87,6 +88,17 @@ def runner_environment(directory: Path, *, faults: bool = False) -> RunnerEnviro
         str(environment.python),
         "--no-deps",
         *(str(wheel) for wheel in sorted(wheels.glob("*.whl"))),
+    )
+    # Where the runner looks for it: beside the folder of uv's binary, as in the image.
+    _uv(
+        "pip",
+        "install",
+        "--quiet",
+        "--python",
+        str(environment.python),
+        "--target",
+        str(directory / "coverage"),
+        f"coverage=={metadata.version('coverage')}",
     )
     return environment
 

@@ -32,6 +32,7 @@ from upgraderun_runner.publish import publish_role
 from upgraderun_runner.run import run_role
 from upgraderun_runner.workspace.faults import FaultPoint, no_fault
 
+UV_FOLDERS: Final = Path("/opt/uv")
 FAULT_GROUP: Final = "upgraderun.fault"
 FAULT_VARIABLE: Final = "UPGRADERUN_FAULT"
 REFUSED_EXIT: Final = 1
@@ -151,10 +152,12 @@ def _trust(bundle: Path | None, private: Path) -> Path | None:
 
 def _offer(options: argparse.Namespace, bundle: Path | None) -> Offer:
     found = shutil.which("uv")
+    # One folder per version in the image: a lock is rewritten only by a uv of its own revision.
+    several = sorted(str(path) for path in UV_FOLDERS.glob("*/uv"))
     return Offer(
         python=options.python or python_of_the_image(),
         git=shutil.which("git") or "/usr/bin/git",
-        uv=tuple(options.uv or ([found] if found else [])),
+        uv=tuple(options.uv or several or ([found] if found else [])),
         search_path=os.environ.get("PATH", os.defpath),
         ca_bundle=bundle,
         coverage_dir=options.coverage_dir or _coverage_beside(found),
@@ -188,7 +191,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--python", help="interpreter for repositories; default: the image's own")
     run.add_argument(
-        "--uv", action="append", help="a uv binary; may be repeated; default: the one on PATH"
+        "--uv",
+        action="append",
+        help="a uv binary; may be repeated; default: the image's, else the one on PATH",
     )
     run.add_argument(
         "--coverage-dir",
