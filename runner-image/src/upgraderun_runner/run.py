@@ -33,6 +33,7 @@ from upgraderun_runner.workspace.git import Credential, GitSettings, prepare_git
 from upgraderun_runner.workspace.gitenv import origin_of
 from upgraderun_runner.workspace.lock import WorkspaceLock, probe_volume
 
+SOURCE_SUFFIXES = (".py", ".pyi")
 TOKEN_USER = "x-access-token"  # noqa: S105 - the user name that goes with a token
 
 
@@ -140,7 +141,7 @@ async def _agent(speaking: Speaking, bench: Bench) -> Decide:
     if bundle.mode == "Baseline":
         return baseline_agent(ranked)
     if bundle.mode == "Rules":
-        return rules_agent(ranked, bundle.policy.codemods)
+        return rules_agent(ranked, bundle.policy.codemods, lambda path: _is_source(bench, path))
     if bundle.mode == "Scripted" and bundle.policy.decisions is not None:
         try:
             return scripted_agent(await speaking.journal.fetch(bundle.policy.decisions))
@@ -152,3 +153,8 @@ async def _agent(speaking: Speaking, bench: Bench) -> Decide:
             message = f"the decision list {bundle.policy.decisions} isn't stored"
             raise RunEnds("policy_refused", message) from error
     raise RunEnds("policy_refused", f"mode {bundle.mode} has no agent in this runner")
+
+
+def _is_source(bench: Bench, path: str) -> bool:
+    """Whether a codemod may change a file: Python code that no glob protects."""
+    return path.endswith(SOURCE_SUFFIXES) and bench.protected.match(path) is None

@@ -9,7 +9,9 @@ from upgraderun_runner.agent.rules import Situation, decide, pattern_of
 
 
 def _decided(story: Story, *codemods: Codemod) -> Call:
-    return decide(Situation(story.view, (TARGET, OTHER), codemods))
+    return decide(
+        Situation(story.view, (TARGET, OTHER), codemods, lambda path: path.endswith(".py"))
+    )
 
 
 class TestOrder:
@@ -85,6 +87,7 @@ class TestCodemods:
         story = self.REGRESSED().searched(
             pattern_of(CODEMOD),
             ("a.py", "from tinylib.prices import total"),
+            ("README.md", "`import tinylib.prices`"),
             ("b.py", "import tinylib.prices as p"),
         )
         first = _decided(story, CODEMOD)

@@ -18,14 +18,16 @@ Decide = Callable[[RunView], Any | None]
 
 def baseline_agent(ranked: tuple[Target, ...]) -> Decide:
     """Select, apply, normalise, validate, readiness, freeze; no edits."""
-    return rules_agent(ranked, ())
+    return rules_agent(ranked, (), lambda _path: False)
 
 
-def rules_agent(ranked: tuple[Target, ...], codemods: tuple[Codemod, ...]) -> Decide:
+def rules_agent(
+    ranked: tuple[Target, ...], codemods: tuple[Codemod, ...], is_source: Callable[[str], bool]
+) -> Decide:
     """The built-in agent."""
 
     def decide(view: RunView) -> Any:
-        return rules.decide(rules.Situation(view, ranked, codemods)).to_json()
+        return rules.decide(rules.Situation(view, ranked, codemods, is_source)).to_json()
 
     return decide
 

@@ -22,11 +22,16 @@ from upgraderun_runner.limits import SEARCH_HIT_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What the rules look at: history, ranked targets, codemods that the policy allows."""
+    """What the rules look at: history, ranked targets, codemods that the policy allows.
+
+    `is_source` says whether a path holds code that a codemod may change: prose that mentions an import
+    path isn't renamed, a protected test neither.
+    """
 
     view: RunView
     ranked: tuple[Target, ...]
     codemods: tuple[Codemod, ...]
+    is_source: Callable[[str], bool]
 
 
 def decide(situation: Situation) -> Call:
@@ -174,7 +179,7 @@ def _edits(view: RunView) -> list[Call]:
 
 
 def _sites(s: Situation, search: StepView) -> list[Call]:
-    """One edit per hit of a search that was a codemod's; hits cut to their bound are left out."""
+    """One edit per hit of a search that was a codemod's; hits cut to their bound and prose are left out."""
     pattern = search.call.arguments.get("pattern") if search.call else None
     codemod = next((c for c in s.codemods if pattern_of(c) == pattern), None)
     if codemod is None or search.observed is None:
@@ -182,7 +187,7 @@ def _sites(s: Situation, search: StepView) -> list[Call]:
     calls: dict[str, Call] = {}
     for hit in search.observed.get("hits", ()):
         old = str(hit["text"])
-        if len(old.encode("utf-8")) >= SEARCH_HIT_BYTES:
+        if len(old.encode("utf-8")) >= SEARCH_HIT_BYTES or not s.is_source(str(hit["path"])):
             continue
         new = _renamed(old, codemod)
         if new != old:
