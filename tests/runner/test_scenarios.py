@@ -1,6 +1,7 @@
-"""Every cell of the scenario table through the real runner, with real uv and git (upgrade-run.md §15).
+"""Rows of the scenario table through the real runner, with real uv and git (upgrade-run.md §15).
 
-The operator's side is a bookkeeper in memory; the same cells with the real operator stand elsewhere.
+The operator's side is a bookkeeper in memory, so that a failure here is the runner's. Every cell of the
+table runs with the real operator in `tests/runs`; these rows are one per way in which a run can end.
 """
 
 import json
@@ -19,7 +20,17 @@ from upgraderun_protocol.entries import Draft, EntryState
 from upgraderun_protocol.ids import EntryId
 from upgraderun_protocol.outcomes import OUTCOMES
 
-CELLS = cells(load_table())
+ROWS = (
+    "patch-safe",
+    "breaking-minor",
+    "moved-package-codemod",
+    "protected-change",
+    "baseline-failing",
+    "cooldown-71h",
+    "registry-down-apply",
+    "unsupported-no-lock",
+)
+CELLS = cells(tuple(row for row in load_table() if row.id in ROWS))
 pytestmark = pytest.mark.slow
 
 
