@@ -82,7 +82,7 @@ class Story:
         pattern = rf"^{re.escape(name)} \S+ -> {re.escape(version)} \(\w+\): (.*)$"
         for note in self.report.get("notes", []):
             if match := re.search(pattern, note):
-                return {part.partition(":")[0].strip() for part in match[1].split("; ")}
+                return set(re.findall(r"(?:^|; )([a-z_]+): ", match[1]))
         raise AssertionError(f"{name} {version} isn't among the candidates")
 
     @property
