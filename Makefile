@@ -1,6 +1,6 @@
 # One place for every command. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format test test-unit test-git test-api test-cluster test-real binaries images cluster coverage generate bench demo
+.PHONY: help setup lint format test test-unit test-git test-api test-cluster test-real binaries images cluster coverage generate
 
 UV_VERSION := 0.13.9
 BOOT := .boot
@@ -47,6 +47,9 @@ cluster: binaries ## start or repair the whole cluster
 test-api: setup binaries ## against a real API server
 	$(PY) -m pytest -q tests/api
 
+test-runs: setup binaries ## every cell of the scenario table, through operator, runner, git and uv
+	$(PY) -m pytest -q -n 2 --timeout 600 tests/runs
+
 test-cluster: setup images cluster ## against the whole cluster
 	$(PY) -m pytest -q tests/cluster
 
@@ -60,4 +63,4 @@ coverage: setup ## unit tests with branch coverage of the pure parts: 100 % or f
 generate: setup ## CRDs and generated docs
 	$(PY) hack/generate.py
 
-test: lint test-unit test-git test-api test-cluster ## everything that CI runs
+test: lint test-unit test-git test-api test-runs ## everything that CI runs
