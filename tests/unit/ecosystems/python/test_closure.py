@@ -41,8 +41,8 @@ def test_movers_are_larger_than_patch_smallest_class_first() -> None:
     before = model(aa="1.0", bb="1.0", cc="2.2", dd="1.0.0", ee="1.0")
     after = model(aa="1.1", bb="2.0", cc="2.3", dd="1.0.1", ee="1.1", new="9.0")
 
-    assert [("cc", "2.3"), ("ee", "1.1"), ("bb", "2")] == [
-        (mover.name, mover.bound) for mover in movers(before, after, TARGET)
+    assert [("cc", ("2.3",)), ("ee", ("1.1",)), ("bb", ("1.1", "2"))] == [
+        (mover.name, mover.bounds) for mover in movers(before, after, TARGET)
     ]
 
 
@@ -57,7 +57,7 @@ def test_a_forced_fork_counts_by_its_highest_version() -> None:
     """uv-facts §2: a forced mover became 2.1 and 3.0 where >=2 was asked."""
     before, after = model(aa="1.0", tt="1.5"), model(aa="1.1", tt="2.1 3.0")
 
-    assert ["2"] == [mover.bound for mover in movers(before, after, TARGET)]
+    assert [("1.6", "2", "3")] == [mover.bounds for mover in movers(before, after, TARGET)]
 
 
 def test_a_major_jump_goes_down_class_by_class_until_it_is_refused() -> None:
@@ -71,6 +71,19 @@ def test_a_major_jump_goes_down_class_by_class_until_it_is_refused() -> None:
 
     assert model(aa="1.1", ww="2.3.8") == found
     assert [("ww<3",), ("ww<3", "ww<2.3")] == tries
+
+
+def test_a_jump_over_several_majors_stops_at_the_first_that_fits() -> None:
+    before, free = model(aa="1.0", ww="1.5"), model(aa="1.1", ww="9.1")
+
+    def resolve(upgrades: tuple[str, ...]) -> LockModel | None:
+        lowest = min(int(text.removeprefix("ww<").partition(".")[0]) for text in upgrades)
+        return None if lowest < 3 else model(aa="1.1", ww=f"{lowest - 1}.7")
+
+    found, tries = search(before, resolve, free)
+
+    assert model(aa="1.1", ww="2.7") == found
+    assert 4 >= len(tries)
 
 
 def test_after_a_refusal_each_mover_is_tried_alone() -> None:

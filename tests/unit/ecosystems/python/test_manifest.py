@@ -78,6 +78,16 @@ def test_the_rest_of_the_file_stays_byte_by_byte(newline: str) -> None:
     assert manifest.replace("aa==1.0", "aa==1.1") == data.decode()
 
 
+def test_in_a_fork_only_its_own_declaration_changes() -> None:
+    manifest = manifest_text("aa<2 ; python_version < '3.11'", "aa==2.0 ; python_version >= '3.11'")
+    environment = {"python_version": "3.12"}
+
+    data, edits = edit_manifest(manifest.encode(), "aa", Version("2.1"), environment)
+
+    assert manifest.replace("aa==2.0", "aa==2.1") == data.decode()
+    assert 1 == len(edits)
+
+
 def test_every_place_of_a_declaration_is_read() -> None:
     more = (
         '[project.optional-dependencies]\nx = ["demo[y]", "bb>=1"]\n'

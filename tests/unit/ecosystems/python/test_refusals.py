@@ -221,7 +221,17 @@ def test_the_pair_is_read_as_bytes(tmp_path: Path) -> None:
     assert (GOOD.encode(), GOOD_LOCK.encode()) == (pair.manifest, pair.lock)
 
 
-def test_the_kit_is_what_the_back_end_asks_for_plus_editables(tmp_path: Path) -> None:
+def test_the_kit_of_another_back_end_is_what_it_asks_for(tmp_path: Path) -> None:
+    manifest = GOOD.replace("hatchling.build", "flit_core.buildapi").replace(
+        "hatchling", "flit_core<4"
+    )
+
+    assert ("flit_core<4",) == read_profile(
+        tree(tmp_path, manifest), ".", OPTIONS, TOOLCHAIN
+    ).build_requires
+
+
+def test_the_kit_of_hatchling_has_editables_too(tmp_path: Path) -> None:
     assert ("hatchling", "editables") == read_profile(
         tree(tmp_path), ".", OPTIONS, TOOLCHAIN
     ).build_requires

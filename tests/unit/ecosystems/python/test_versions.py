@@ -5,9 +5,9 @@ from packaging.version import Version
 
 from upgraderun_runner.ecosystems.base import ChangeClass
 from upgraderun_runner.ecosystems.python.versions import (
+    bounds_between,
     classify,
     is_preliminary,
-    next_class_bound,
     parse_version,
     uncovered,
 )
@@ -37,18 +37,20 @@ def test_classes_are_ordered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "reached", "expected"),
+    ("old", "new", "expected"),
     [
-        ("2.2.3", ChangeClass.MAJOR, "3"),
-        ("2.2.3", ChangeClass.MINOR, "2.3"),
-        ("2.2.3", ChangeClass.PATCH, None),
-        ("1!2.2", ChangeClass.MAJOR, "1!3"),
+        ("2.2.3", "2.2.9", ()),
+        ("2.2.3", "2.3.8", ("2.3",)),
+        ("2.2.3", "3.1.9", ("2.3", "3")),
+        ("1.5", "4.0", ("1.6", "2", "3", "4")),
+        ("1!2.2", "1!3.0", ("1!2.3", "1!3")),
+        ("2.2", "1!1.0", ("2.3", "3")),
     ],
 )
-def test_a_bound_takes_away_the_class_that_was_reached(
-    version: str, reached: ChangeClass, expected: str | None
+def test_bounds_lead_from_the_old_version_to_the_new_one(
+    old: str, new: str, expected: tuple[str, ...]
 ) -> None:
-    assert expected == next_class_bound(Version(version), reached)
+    assert expected == bounds_between(Version(old), Version(new))
 
 
 @pytest.mark.parametrize(

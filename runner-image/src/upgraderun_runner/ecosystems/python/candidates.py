@@ -120,7 +120,8 @@ def upgradables(
         if entry is None or version is None or not registry_of(entry):
             notes.append(f"{name}: not locked for this platform, so it can't be upgraded here")
             continue
-        found.append(Upgradable(name, entry, version, manifest.of(name)))
+        environment = fork_environment(lock.named(name), platform)
+        found.append(Upgradable(name, entry, version, manifest.of(name, environment)))
     notes += _named_note(options, manifest)
     return tuple(found), notes
 
@@ -137,6 +138,13 @@ def current_entry(lock: Lock, name: str, platform: PlatformFacts) -> LockEntry |
     environment = marker_environment(platform)
     entries = [entry for entry in lock.named(name) if holds_for(entry, environment)]
     return max(entries, key=_entry_order, default=None)
+
+
+def fork_environment(
+    entries: tuple[LockEntry, ...], platform: PlatformFacts
+) -> dict[str, str] | None:
+    """The environment that tells the image's fork from the others; None where there is one entry."""
+    return marker_environment(platform) if len(entries) > 1 else None
 
 
 def _entry_order(entry: LockEntry) -> Version:

@@ -50,6 +50,7 @@ class CheckRun:
         self._profile = request.profile
         self._snapshot = snapshot
         self._project = snapshot / request.profile.directory
+        self._removal: asyncio.Task[None] | None = None
         fitting = [b for b in toolchain.uv if b.version == request.profile.lock_tool_version]
         self.room = CheckRoom(
             root=root,
@@ -83,7 +84,7 @@ class CheckRun:
                 return (failed, *(absent(spec, reason) for spec in others))
             return (await self._built(build, synced), *[await self._check(s) for s in others])
         finally:
-            await self.close()
+            self.close()
 
     async def tests_again(self, subjects: tuple[str, ...]) -> CheckResult:
         """Run only these test ids, in a fresh room."""
@@ -98,7 +99,7 @@ class CheckRun:
             result = await self._commands.run(command)
             return conclude(spec, result, self.parsed_tests(result, selected=True))
         finally:
-            await self.close()
+            self.close()
 
     async def environment(self, spec: CheckSpec) -> tuple[CheckResult | None, CommandResult]:
         """Make the environment under test; a failure is judged as `spec`."""
@@ -114,9 +115,14 @@ class CheckRun:
                 return failed, result
         return None, result
 
-    async def close(self) -> None:
-        """Remove the room."""
-        await asyncio.to_thread(remove_tree, self.room.root)
+    def close(self) -> None:
+        """Start to remove the room; `closed` waits for it."""
+        self._removal = asyncio.create_task(asyncio.to_thread(remove_tree, self.room.root))
+
+    async def closed(self) -> None:
+        """Wait until the room is removed, as far as its permissions allow."""
+        if self._removal is not None:
+            await self._removal
 
     async def _built(self, spec: CheckSpec, synced: CommandResult) -> CheckResult:
         if self._profile.virtual:

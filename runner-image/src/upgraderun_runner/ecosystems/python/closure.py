@@ -13,8 +13,8 @@ from packaging.version import Version
 from upgraderun_runner.ecosystems.base import ChangeClass, LockModel, Target
 from upgraderun_runner.ecosystems.python.gates import entering
 from upgraderun_runner.ecosystems.python.versions import (
+    bounds_between,
     classify,
-    next_class_bound,
     parse_version,
 )
 
@@ -32,9 +32,9 @@ class Mover:
     change_class: ChangeClass
 
     @property
-    def bound(self) -> str | None:
-        """The exclusive bound that takes away this class; None for a patch."""
-        return next_class_bound(self.before, self.change_class)
+    def bounds(self) -> tuple[str, ...]:
+        """Exclusive bounds that would bring it nearer, tightest first."""
+        return bounds_between(self.before, self.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,31 +89,33 @@ def forked_movers(before: LockModel, after: LockModel, target: Target) -> tuple[
 class NearestClosure:
     """Decides which bounds to try next; told what each try gave (≤ 5 tries).
 
-    First all movers together, each one class lower, as long as that resolves; after a refusal each
-    mover alone, smallest class first. A bound that resolved is kept.
+    First all movers together, after a refusal each alone, smallest class first. Of a mover's possible
+    bounds the middle one is tried, so that a few tries suffice for a long way. A bound that resolved is
+    kept; one that was refused alone rules out the tighter ones.
     """
 
     def __init__(self, kept: Bounds) -> None:
         self.kept = kept
-        self._refused: set[tuple[str, str]] = set()
+        self.rounds = 0
+        self._refused: dict[str, Version] = {}
         self._alone = False
         self._tried: tuple[tuple[str, str], ...] = ()
-        self.rounds = 0
 
     def next(self, found: tuple[Mover, ...]) -> Bounds | None:
         """Give the bounds of the next try, or None when nothing is left to try."""
         if self.rounds >= CLOSURE_ROUNDS_MAX:
             return None
-        open_bounds = [
-            (mover.name, mover.bound)
-            for mover in found
-            if mover.bound is not None and (mover.name, mover.bound) not in self._refused
-        ]
+        open_bounds = [(m.name, bound) for m in found if (bound := self._bound(m)) is not None]
         if not open_bounds:
             return None
         self._tried = tuple(open_bounds[:1] if self._alone else open_bounds)
         self.rounds += 1
         return self.kept.with_bounds(self._tried)
+
+    def _bound(self, mover: Mover) -> str | None:
+        refused = self._refused.get(mover.name)
+        left = [b for b in mover.bounds if refused is None or Version(b) > refused]
+        return left[len(left) // 2] if left else None
 
     def resolved(self) -> None:
         """The last try resolved: keep its bounds."""
@@ -122,5 +124,6 @@ class NearestClosure:
     def refused(self) -> None:
         """The last try didn't resolve: alone it never will, together one of them may."""
         if len(self._tried) == 1:
-            self._refused.add(self._tried[0])
+            name, bound = self._tried[0]
+            self._refused[name] = Version(bound)
         self._alone = True

@@ -114,7 +114,8 @@ class _Measurement:
                     return {}, "coverage.py left no data"
             return self._parsed()
         finally:
-            await run.close()
+            run.close()
+            await run.closed()
 
     def _reporting(self) -> tuple[Command, Command]:
         room, rc = self._run.room, f"--rcfile={self._rc}"

@@ -40,6 +40,11 @@ class Declaration:
         """The normalised name."""
         return canonicalize_name(self.requirement.name)
 
+    def holds_in(self, environment: Mapping[str, str]) -> bool:
+        """Whether its marker admits an environment."""
+        marker = self.requirement.marker
+        return marker is None or marker.evaluate(dict(environment))
+
     @property
     def direct(self) -> DirectDependency:
         """The declaration as the profile shows it."""
@@ -105,9 +110,18 @@ class Manifest:
         """Every declaration but those of the project itself (an extra may refer to another)."""
         return tuple(d.direct for d in self.declarations if d.name != self.name)
 
-    def of(self, name: str) -> tuple[Declaration, ...]:
-        """Every declaration of a normalised name."""
-        return tuple(d for d in self.declarations if d.name == name)
+    def of(
+        self, name: str, environment: Mapping[str, str] | None = None
+    ) -> tuple[Declaration, ...]:
+        """Every declaration of a normalised name; with an environment only those that hold in it.
+
+        In a forked lock the other declarations speak of other forks, which an upgrade leaves alone.
+        """
+        return tuple(
+            d
+            for d in self.declarations
+            if d.name == name and (environment is None or d.holds_in(environment))
+        )
 
 
 def _table(value: object) -> Mapping[str, Any]:
@@ -191,14 +205,15 @@ def editable_form(specifier: SpecifierSet) -> bool:
 
 
 def edit_manifest(
-    data: bytes, name: str, target: Version
+    data: bytes, name: str, target: Version, environment: Mapping[str, str] | None = None
 ) -> tuple[bytes, tuple[ConstraintEdit, ...]]:
     """Move the constraints of a name that exclude the target, and only those (corpus A2).
 
+    With an `environment` only declarations that hold in it: the target is one fork of several.
     Returns the same bytes if none does. Raises ManifestError for a form that can't be edited.
     """
     manifest = parse_manifest(data)
-    affected = [d for d in manifest.of(name) if excludes(d, target)]
+    affected = [d for d in manifest.of(name, environment) if excludes(d, target)]
     if not affected:
         return data, ()
     text = data.decode("utf-8")

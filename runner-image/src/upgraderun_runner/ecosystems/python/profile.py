@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from packaging.utils import canonicalize_name
+
 from upgraderun_protocol.limits import PAIR_FILE_BYTES_MAX
 from upgraderun_runner.ecosystems.base import (
     Pair,
@@ -236,11 +238,15 @@ def _describe(
 
 
 def build_kit(manifest: Manifest) -> tuple[str, ...]:
-    """List what the project's build needs beyond the locked wheels (§8.5)."""
+    """List what the project's build needs beyond the locked wheels (§8.5).
+
+    hatchling asks for `editables` only while it builds; the other back ends bring their own.
+    """
     if manifest.virtual:
         return ()
     backend = manifest.build_system.get("build-backend", "setuptools.build_meta:__legacy__")
     if backend in _BUNDLED_BACKENDS:
         return ()
-    requires = manifest.build_system.get("requires", ["setuptools>=40.8.0"])
-    return (*(str(item) for item in requires), "editables")
+    requires = tuple(map(str, manifest.build_system.get("requires", ["setuptools>=40.8.0"])))
+    hatch = any(canonicalize_name(item).startswith("hatch") for item in requires)
+    return (*requires, "editables") if hatch else requires

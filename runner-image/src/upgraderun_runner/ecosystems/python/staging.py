@@ -23,7 +23,7 @@ from upgraderun_runner.ecosystems.base import (
     StagedPair,
     Target,
 )
-from upgraderun_runner.ecosystems.python.candidates import age_reasons
+from upgraderun_runner.ecosystems.python.candidates import age_reasons, fork_environment
 from upgraderun_runner.ecosystems.python.closure import (
     YOUNG_ROUNDS_MAX,
     Bounds,
@@ -105,7 +105,10 @@ class _Apply:
         request = self._request
         try:
             manifest, edits = edit_manifest(
-                request.pair.manifest, request.target.name, Version(request.target.to_version)
+                request.pair.manifest,
+                request.target.name,
+                Version(request.target.to_version),
+                fork_environment(self._base.named(request.target.name), request.platform),
             )
         except ManifestError as error:
             violation = GateViolation("constraint_form", request.target.name, "", str(error))

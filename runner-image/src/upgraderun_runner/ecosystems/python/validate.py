@@ -38,7 +38,11 @@ async def validate(
     """
     if await cache_digest(request.cache) != request.acquisition.cache_digest:
         raise AcquisitionFailed("cache_changed", "", "the cache isn't the one that was acquired")
-    return await _Validation(commands, toolchain, request).run()
+    validation = _Validation(commands, toolchain, request)
+    try:
+        return await validation.run()
+    finally:
+        await validation.closed()
 
 
 class _Validation:
@@ -50,7 +54,7 @@ class _Validation:
         self._commands = commands
         self._toolchain = toolchain
         self._request = request
-        self._rooms = 0
+        self._runs: list[CheckRun] = []
 
     async def run(self) -> ValidationRecord:
         request = self._request
@@ -116,9 +120,15 @@ class _Validation:
         )
 
     def _run_of(self, snapshot: Path) -> CheckRun:
-        self._rooms += 1
-        root = self._request.scratch / f"run-{self._rooms}"
-        return CheckRun(self._commands, self._toolchain, self._request, snapshot, root)
+        root = self._request.scratch / f"run-{len(self._runs) + 1}"
+        run = CheckRun(self._commands, self._toolchain, self._request, snapshot, root)
+        self._runs.append(run)
+        return run
+
+    async def closed(self) -> None:
+        """Wait for the removal of every room; it goes on while the next one works."""
+        for run in self._runs:
+            await run.closed()
 
 
 def _by_key(item: Finding) -> str:

@@ -38,17 +38,16 @@ def classify(old: Version, new: Version) -> ChangeClass:
     return ChangeClass.MINOR if old.minor != new.minor else ChangeClass.PATCH
 
 
-def next_class_bound(version: Version, change_class: ChangeClass) -> str | None:
-    """Say which exclusive bound keeps a mover below the class that it would reach.
+def bounds_between(old: Version, new: Version) -> tuple[str, ...]:
+    """List exclusive bounds that would keep a mover nearer than `new`, tightest first (§8.2).
 
-    For 2.2.3: `2.3` keeps out a minor change, `3` a major one. A patch needs no bound (§8.2).
+    From 2.2.3 to 4.1: `2.3` keeps it a patch, `3` a minor change, `4` takes away one major.
     """
-    epoch = f"{version.epoch}!" if version.epoch else ""
-    if change_class is ChangeClass.MAJOR:
-        return f"{epoch}{version.major + 1}"
-    if change_class is ChangeClass.MINOR:
-        return f"{epoch}{version.major}.{version.minor + 1}"
-    return None
+    epoch = f"{old.epoch}!" if old.epoch else ""
+    last_major = new.major if new.epoch == old.epoch else old.major + 1
+    majors = range(old.major + 1, last_major + 1)
+    bounds = [f"{epoch}{old.major}.{old.minor + 1}", *(f"{epoch}{major}" for major in majors)]
+    return tuple(bound for bound in bounds if Version(bound) <= new)
 
 
 def is_preliminary(version: Version) -> bool:
