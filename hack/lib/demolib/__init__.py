@@ -1,0 +1,1 @@
+"""The demo: one upgrade in the whole cluster, watched from outside. `hack/demo` starts it."""
