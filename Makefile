@@ -64,3 +64,6 @@ generate: setup ## CRDs and generated docs
 	$(PY) hack/generate.py
 
 test: lint test-unit test-git test-api test-runs ## everything that CI runs
+
+demo: setup binaries ## one upgrade in the whole cluster, from kubectl apply to a pull request
+	$(PY) hack/demo
