@@ -1,6 +1,6 @@
 # One place for every command. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format test test-unit test-git test-api test-cluster test-real binaries images cluster coverage generate
+.PHONY: help setup lint format test test-unit test-git test-api test-runs test-cluster test-real binaries images cluster coverage generate
 
 UV_VERSION := 0.13.9
 BOOT := .boot
@@ -30,7 +30,7 @@ format: setup ## format and fix what a machine can fix
 	.venv/bin/ruff check --fix .
 
 test-unit: setup ## microseconds to seconds, no cluster
-	$(PY) -m pytest -q tests/unit tests/golden
+	$(PY) -m pytest -q tests/unit
 
 test-git: setup ## real git, against real smart HTTP and a forge of the tests
 	$(PY) -m pytest -q -n 2 tests/git tests/contract
@@ -57,7 +57,7 @@ test-real: setup ## the corpus, against the real package registry
 	$(PY) -m pytest -q tests/real
 
 coverage: setup ## unit tests with branch coverage of the pure parts: 100 % or fail
-	$(PY) -m coverage run -m pytest -q tests/unit tests/golden
+	$(PY) -m coverage run -m pytest -q tests/unit
 	$(PY) -m coverage report --fail-under=100 --skip-covered --show-missing --include='$(PURE)'
 
 generate: setup ## CRDs and generated docs
