@@ -1,0 +1,144 @@
+"""The publisher as a process, against the fixture forge (upgrade-run.md §12, §13.2, §13.5)."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from support.bookkeeper import Bookkeeper
+from support.ordinary_user import RunnerEnvironment
+from support.runnerprocess import Ended, PodStandIn, bundle_of, delivery_of
+from support.scenarios import BuiltScenario, build_world, load_table
+from support.worlds import Outside
+from upgraderun_protocol.bundle import Delivery
+from upgraderun_protocol.entries import Draft, EntryState
+from upgraderun_protocol.ids import EntryId, Sha256
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass
+class Frozen:
+    """A run whose proposal is frozen and granted: publishers may come."""
+
+    built: BuiltScenario
+    keeper: Bookkeeper
+    runner: RunnerEnvironment
+    outside: Outside
+    folder: Path
+
+    @property
+    def delivery(self) -> Delivery:
+        assert self.keeper.bundle.delivery is not None
+        return self.keeper.bundle.delivery
+
+    async def publish(self, number: int = 1, fault: str | None = None) -> Ended:
+        """Let delivery `number` run to its end."""
+        self.keeper.deliver(replace(self.keeper.bundle, writer=f"d{number}"))
+        environment = {} if fault is None else {"UPGRADERUN_FAULT": fault}
+        pod = PodStandIn(
+            self.runner,
+            self.folder / f"d{number}",
+            self.built,
+            self.outside.bundle,
+            environment=environment,
+        )
+        return await (await pod.start(self.keeper)).end()
+
+    @property
+    def branches(self) -> dict[str, str]:
+        """Our branches on the remote."""
+        refs = self.outside.servers.host.control.refs(f"fixtures/{self.built.name}")
+        return {ref: sha for ref, sha in refs.items() if "/upgraderun/" in ref}
+
+    @property
+    def pulls(self) -> int:
+        """Pull requests of the repository, in any state."""
+        return len(self.outside.servers.host.control.pulls(f"fixtures/{self.built.name}"))
+
+
+@pytest.fixture
+async def frozen(
+    folder: Path, runner: RunnerEnvironment, outside: Outside
+) -> AsyncIterator[Frozen]:
+    row = next(row for row in load_table() if row.id == "patch-safe")
+    name = f"publishing-{folder.name.lower().replace('_', '-')}"
+    built = build_world(row, folder / "world", outside.servers, name=name, seen=outside.seen)
+    bundle = bundle_of(built, "Rules")
+    keeper = await Bookkeeper(bundle).start()
+    ended = await (
+        await PodStandIn(runner, folder / "a1", built, outside.bundle).start(keeper)
+    ).end()
+    assert 0 == ended.code, ended.log
+    keeper.deliver(delivery_of(bundle, keeper))
+    made = Frozen(built, keeper, runner, outside, folder)
+    data = {
+        "branch": made.delivery.branch,
+        "commit": made.delivery.commit,
+        "proposal": made.delivery.proposal_digest,
+    }
+    keeper.record(Draft(EntryId("push/1"), "push", EntryState.INTENT, data))
+    yield made
+    await keeper.stop()
+
+
+@pytest.mark.parametrize(
+    "point", ["push.before", "push.applied", "pull_request.before", "pull_request.applied"]
+)
+async def test_killed_publisher_leaves_one_branch_and_one_pull_request(
+    frozen: Frozen, point: str
+) -> None:
+    killed = await frozen.publish(1, point)
+    assert f"upgraderun_fault: SIGKILL at {point}" in killed.log, killed.log
+
+    again = await frozen.publish(2)
+
+    assert 0 == again.code, again.log
+    assert "proposal_published" == frozen.keeper.verdicts[-1].outcome
+    ref = f"refs/heads/{frozen.delivery.branch}"
+    assert ({ref: frozen.delivery.commit}, 1) == (frozen.branches, frozen.pulls)
+    assert () == frozen.keeper.fold.open_intents()
+
+
+async def test_foreign_branch_is_a_conflict_and_stays_untouched(frozen: Frozen) -> None:
+    ref = f"refs/heads/{frozen.delivery.branch}"
+    control = frozen.outside.servers.host.control
+    control.move_ref(f"fixtures/{frozen.built.name}", ref, frozen.built.base_commit)
+
+    ended = await frozen.publish()
+
+    assert 4 == ended.code, ended.log
+    verdict = frozen.keeper.verdicts[-1]
+    assert ("publication_conflict", "foreign_branch") == (verdict.outcome, verdict.conflict)
+    assert ({ref: frozen.built.base_commit}, 0) == (frozen.branches, frozen.pulls)
+
+
+async def test_changed_artifact_invalidates_the_proposal_before_anything_is_pushed(
+    frozen: Frozen,
+) -> None:
+    """H28: one byte of a blob changed, and nothing leaves."""
+    lock = next(
+        digest
+        for digest, content in frozen.keeper.artifacts.items()
+        if content.startswith(b"version = 1") and b"1.0.1" in content
+    )
+    del frozen.keeper.artifacts[Sha256(lock)]
+
+    ended = await frozen.publish()
+
+    assert 4 == ended.code, ended.log
+    assert "proposal_invalidated" == frozen.keeper.verdicts[-1].outcome
+    assert ({}, 0) == (frozen.branches, frozen.pulls)
+
+
+async def test_token_is_in_no_log_message_or_entry(frozen: Frozen) -> None:
+    ended = await frozen.publish()
+
+    told = ended.log + ended.message + " ".join(str(e.to_json()) for e in frozen.keeper.fold)
+    assert frozen.built.push_token not in told
+    assert frozen.built.clone_token not in told
+    assert all(
+        frozen.built.clone_token.encode() not in content
+        for content in frozen.keeper.artifacts.values()
+    )
