@@ -65,5 +65,3 @@ generate: setup ## CRDs and generated docs
 
 test: lint test-unit test-git test-api test-runs ## everything that CI runs
 
-demo: setup binaries ## one upgrade in the whole cluster, from kubectl apply to a pull request
-	$(PY) hack/demo
