@@ -31,6 +31,8 @@ ROWS = (
     "unsupported-no-lock",
 )
 CELLS = cells(tuple(row for row in load_table() if row.id in ROWS))
+OWN_ENTRIES_MAX = 39
+"""What runner, publisher and their incarnations may take of the fifty entries of `patch-safe`."""
 pytestmark = pytest.mark.slow
 
 
@@ -60,8 +62,8 @@ async def test_cell_ends_as_the_table_says(
     assert cell.outcome == outcome, told
     assert OUTCOMES[cell.outcome].exit_code == ended.code, told
     _check(cell, row, keeper, told)
-    if cell.outcome == "proposal_published":
-        assert len(keeper.fold) <= 50, "a run fits into fifty entries"
+    if row.id == "patch-safe" and cell.mode != "Scripted":
+        assert len(keeper.fold) <= OWN_ENTRIES_MAX, keeper.story
 
 
 async def _run(
