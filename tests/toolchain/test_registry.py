@@ -65,7 +65,7 @@ class TestEveryPhase:
 
     async def test_a_server_error_is_unreachable(self, bench: Bench, phase: Phase) -> None:
         tree, acquired = await ready(bench)
-        bench.registry.control.add_fault(Fault("status", path="/simple/", status=503))
+        bench.registry.control.add_fault(Fault("status", path="/demo/", status=503))
 
         with pytest.raises(RegistryUnreachable) as caught:
             await phase(bench, tree, acquired)
@@ -74,7 +74,7 @@ class TestEveryPhase:
 
     async def test_a_denial_is_not_unreachable(self, bench: Bench, phase: Phase) -> None:
         tree, acquired = await ready(bench)
-        bench.registry.control.add_fault(Fault("status", path="/simple/", status=403))
+        bench.registry.control.add_fault(Fault("status", path="/demo/", status=403))
 
         with pytest.raises(AcquisitionFailed) as caught:
             await phase(bench, tree, acquired)

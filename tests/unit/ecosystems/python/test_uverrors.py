@@ -69,6 +69,7 @@ def test_an_answer_of_the_resolver_is_no_outage(failure: UvFailure) -> None:
     [
         ("hint: An index URL returned a 403 Forbidden error", "registry_denied"),
         ("hint: ... due to a lack of valid authentication credentials (401 Un)", "registry_denied"),
+        ("cause: HTTP status client error (403 Forbidden) for url (x)", "registry_denied"),
         ("error: Hash mismatch for `aa==1`\n  Expected:", "integrity"),
         ("error: aa was not found in the cache", "incomplete"),
         ("error: something never seen", "toolchain_failed"),

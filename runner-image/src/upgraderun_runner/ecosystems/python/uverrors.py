@@ -56,7 +56,12 @@ _BROKEN_ANSWER: Final = "Received some unexpected JSON"
 _CLASSES: Final = (
     (
         UvFailure.DENIED,
-        ("returned a 403 Forbidden", "lack of valid authentication credentials (401"),
+        (
+            "returned a 403 Forbidden",
+            "HTTP status client error (403",
+            "HTTP status client error (401",
+            "lack of valid authentication credentials (401",
+        ),
     ),
     (UvFailure.SETTINGS, ("during settings discovery",)),
     (UvFailure.INTEGRITY, ("Hash mismatch for",)),
