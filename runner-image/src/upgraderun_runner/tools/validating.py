@@ -97,6 +97,7 @@ async def _coverage(
             scratch=request.scratch.with_name("coverage"),
             base_tag=request.base_tag,
             check_timeout_seconds=request.check_timeout_seconds,
+            flaky=record.flaky,
         ),
     )
 
