@@ -53,13 +53,13 @@ async def both(
     return baseline, await bench.validate(after, again, baseline, tree)
 
 
-def tests_of(record: ValidationRecord) -> CheckResult:
+def pytest_check(record: ValidationRecord) -> CheckResult:
     return next(check for check in record.checks if check.name == "test")
 
 
 async def baseline_tests(bench: Bench, source: str, more: str = "") -> CheckResult:
     tree, acquired = await prepared(bench, {"test_a.py": source}, more=more)
-    return tests_of(await bench.validate(tree, acquired))
+    return pytest_check(await bench.validate(tree, acquired))
 
 
 async def test_an_upgrade_that_breaks_nothing(bench: Bench) -> None:
@@ -67,7 +67,7 @@ async def test_an_upgrade_that_breaks_nothing(bench: Bench) -> None:
 
     for record in (baseline, post):
         assert (True, True, ()) == (record.conclusive, record.clean, record.introduced)
-        assert ["passed"] == [test.outcome for test in tests_of(record).tests]
+        assert ["passed"] == [test.outcome for test in pytest_check(record).tests]
     assert not post.regressed
 
 
@@ -186,7 +186,7 @@ class TestNoVerdict:
 
         record = await bench.validate(tree, acquired, check_timeout_seconds=12)
 
-        assert (CheckState.TIMEOUT, False) == (tests_of(record).state, record.conclusive)
+        assert (CheckState.TIMEOUT, False) == (pytest_check(record).state, record.conclusive)
 
 
 async def test_options_of_the_repository_that_hide_ids_are_neutralised(bench: Bench) -> None:
@@ -205,7 +205,7 @@ class TestNoTests:
         record = await bench.validate(tree, acquired)
 
         assert (CheckState.ABSENT, True, False) == (
-            tests_of(record).state,
+            pytest_check(record).state,
             record.clean,
             record.tests_exist,
         )
@@ -217,8 +217,8 @@ class TestNoTests:
 
         record = await bench.validate(tree, await bench.acquire(tree))
 
-        assert (CheckState.ABSENT, True) == (tests_of(record).state, record.tests_exist)
-        assert "no runner is locked" in tests_of(record).reason
+        assert (CheckState.ABSENT, True) == (pytest_check(record).state, record.tests_exist)
+        assert "no runner is locked" in pytest_check(record).reason
 
 
 SURROUNDINGS = """\
@@ -263,7 +263,7 @@ async def test_the_surroundings_of_tests(bench: Bench, monkeypatch: pytest.Monke
     tree, acquired = await prepared(bench, files)
     before = sorted(str(path) for path in tree.rglob("*"))
 
-    check = tests_of(await bench.validate(tree, acquired))
+    check = pytest_check(await bench.validate(tree, acquired))
 
     assert [] == [(finding.key, finding.detail) for finding in check.findings]
     assert 5 == len(check.tests)
