@@ -4,21 +4,23 @@
 Projects have no build system unless they say so: then nothing but pytest is needed from a registry.
 """
 
+import fcntl
+import hashlib
 import itertools
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-
-import coverage
 
 from support.fixtures.launch import Registry
 from support.fixtures.packages import Package, Release
 from support.realwheels import packages as pytest_packages
-from support.toolchain import Uv, uv_binary
+from support.toolchain import ROOT, Uv, cache_home, uv_binary
 from upgraderun_runner.ecosystems.base import (
     AcquisitionRecord,
     CandidateList,
@@ -84,16 +86,12 @@ class Bench:
     @property
     def ecosystem(self) -> PythonEcosystem:
         """Python with the uv and the interpreter of this machine."""
-        covered = self.root / "coverage"
-        if not covered.exists():
-            covered.mkdir(parents=True)
-            (covered / "coverage").symlink_to(Path(coverage.__file__).parent)
         return PythonEcosystem(
             PythonToolchain(
                 python=str(Path(sys.executable).resolve()),
                 git=shutil.which("git") or "git",
                 uv=(UvBinary(str(uv_binary()), UV_VERSION, UV_REVISION),),
-                coverage_dir=str(covered),
+                coverage_dir=str(image_coverage()),
             )
         )
 
@@ -261,6 +259,25 @@ class Bench:
             check_timeout_seconds=120,
         )
         return await self.ecosystem.coverage(self.step(), request)
+
+
+@cache
+def image_coverage() -> Path:
+    """The coverage.py of the runner's image, installed as its Dockerfile does, once per machine."""
+    pinned = (ROOT / "hack" / "images.d" / "toolchain.txt").read_text().partition("\nuv==")[0]
+    folder = cache_home() / f"coverage-{hashlib.sha256(pinned.encode()).hexdigest()[:12]}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+                work = Path(scratch)
+                (work / "wanted.txt").write_text(pinned + "\n")
+                flags = ("--quiet", "--require-hashes", "--python", sys.executable)
+                where = ("--target", str(work / "got"), "-r", str(work / "wanted.txt"))
+                Uv(work)(work, "pip", "install", *flags, *where)
+                (work / "got").rename(folder)
+    return folder
 
 
 async def open_bench(root: Path, registry: Registry) -> Bench:
