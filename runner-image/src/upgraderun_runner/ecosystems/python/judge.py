@@ -15,29 +15,14 @@ exercised: coverage.py knows branches between *lines*, so a changed condition in
 
 import ast
 import difflib
-import io
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from upgraderun_runner.ecosystems.base import LineJudgement
+from upgraderun_runner.ecosystems.python.source import FUNCTIONS, Function, Source
 
-_INLINE = (ast.IfExp, ast.BoolOp, ast.Lambda)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SILENT = (ast.Global, ast.Nonlocal)
-_NO_CODE = frozenset(
-    {
-        tokenize.COMMENT,
-        tokenize.NL,
-        tokenize.NEWLINE,
-        tokenize.INDENT,
-        tokenize.DEDENT,
-        tokenize.ENCODING,
-        tokenize.ENDMARKER,
-    }
-)
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +52,14 @@ def judge_file(
 ) -> tuple[LineJudgement, ...]:
     """Judge every changed line of a file; `before` is empty for a new file."""
     try:
-        old, new = _Source(before), _Source(after)
+        old, new = Source(before), Source(after)
     except (SyntaxError, ValueError, tokenize.TokenError) as error:
         return (LineJudgement(path, 1, 1, False, f"it can't be parsed: {error}"),)
     verdicts = list(_verdicts(old, new, coverage))
     return tuple(_ranges(path, verdicts))
 
 
-def _verdicts(old: "_Source", new: "_Source", coverage: FileCoverage | None) -> Iterator[_Verdict]:
+def _verdicts(old: Source, new: Source, coverage: FileCoverage | None) -> Iterator[_Verdict]:
     matcher = difflib.SequenceMatcher(None, old.lines, new.lines, autojunk=False)
     for tag, old_first, old_end, new_first, new_end in matcher.get_opcodes():
         if tag == "equal":
@@ -100,7 +85,7 @@ class _Removal:
 
 
 def _changed_line(
-    line: int, old: "_Source", new: "_Source", coverage: FileCoverage | None
+    line: int, old: Source, new: Source, coverage: FileCoverage | None
 ) -> _Verdict | None:
     """Judge one line that is there now; None if nothing is needed."""
     statement = new.statement_at(line)
@@ -112,7 +97,7 @@ def _changed_line(
         return _ran(line, statement.lineno, coverage, "the import")
     if line in new.decorators:
         return _Verdict(line, False, "a decorator can't be shown to be exercised")
-    if isinstance(statement, _FUNCTIONS):
+    if isinstance(statement, FUNCTIONS):
         return _signature(line, statement, coverage)
     function = new.function_at(line)
     if function is None or isinstance(statement, ast.ClassDef):
@@ -138,8 +123,8 @@ def _in_function(
     line: int,
     statement: ast.stmt,
     function: Function,
-    old: "_Source",
-    new: "_Source",
+    old: Source,
+    new: Source,
     coverage: FileCoverage,
 ) -> _Verdict:
     if statement.lineno == function.lineno:
@@ -177,7 +162,7 @@ def _handler_line(line: int, statement: ast.stmt) -> int | None:
 
 
 def _removed_lines(
-    removal: _Removal, old: "_Source", new: "_Source", coverage: FileCoverage | None
+    removal: _Removal, old: Source, new: Source, coverage: FileCoverage | None
 ) -> Iterator[_Verdict]:
     """Judge what went; the first line that speaks against it is enough."""
     gone = {old.name_of(f) for f in old.functions if f.lineno in removal.lines} - new.names
@@ -195,8 +180,8 @@ def _removed_lines(
 def _removed_line(
     line: int,
     removal: _Removal,
-    old: "_Source",
-    new: "_Source",
+    old: Source,
+    new: Source,
     coverage: FileCoverage | None,
 ) -> str:
     """Say why a removed line can't be shown to be exercised; empty if it can, or needs nothing."""
@@ -209,7 +194,7 @@ def _removed_line(
         return ""
     if line in old.decorators:
         return "a removed decorator"
-    if isinstance(statement, _FUNCTIONS):
+    if isinstance(statement, FUNCTIONS):
         return ""
     function = old.function_at(line)
     if function is None:
@@ -242,149 +227,6 @@ def _ranges(path: str, verdicts: Iterable[_Verdict]) -> Iterator[LineJudgement]:
         kind = (exercised, reason)
     if kind is not None:
         yield LineJudgement(path, start, end, *kind)
-
-
-class _Source:
-    """One version of a file, with what stands on each line."""
-
-    def __init__(self, text: str) -> None:
-        self.lines = text.splitlines()
-        tree = ast.parse(text)
-        self._names: dict[int, str] = {}
-        self.functions: list[Function] = []
-        self.decorators: set[int] = set()
-        self._owner: dict[int, ast.stmt] = {}
-        self._function: dict[int, Function] = {}
-        docstrings: set[int] = set()
-        self._walk(tree, "", None, docstrings)
-        self.code = _code_lines(text) - docstrings
-
-    def _walk(
-        self, node: ast.AST, prefix: str, function: Function | None, docstrings: set[int]
-    ) -> None:
-        for child in ast.iter_child_nodes(node):
-            inner, name = function, prefix
-            if isinstance(child, ast.stmt):
-                self._own(child, function)
-            if isinstance(child, (*_FUNCTIONS, ast.ClassDef)):
-                name = f"{prefix}.{child.name}" if prefix else child.name
-                self._decorate(child)
-                _docstring(child, docstrings)
-            if isinstance(child, _FUNCTIONS):
-                self.functions.append(child)
-                self._names[id(child)] = name
-                inner = child
-            self._walk(child, name, inner, docstrings)
-        if isinstance(node, ast.Module):
-            _docstring(node, docstrings)
-
-    def _own(self, statement: ast.stmt, function: Function | None) -> None:
-        """Inner statements come later and overwrite, so each line ends with its innermost one.
-
-        The body of `if x: y = 1` doesn't: the line belongs to its condition.
-        """
-        first = min([statement.lineno, *(d.lineno for d in _decorators(statement))])
-        for line in range(first, (statement.end_lineno or statement.lineno) + 1):
-            owner = self._owner.get(line)
-            heads = isinstance(owner, ast.If | ast.While) and owner.lineno == line
-            if not heads:
-                self._owner[line] = statement
-            if function is not None:
-                self._function[line] = function
-        if isinstance(statement, ast.ClassDef) and function is None:
-            for line in range(first, (statement.end_lineno or statement.lineno) + 1):
-                self._function.pop(line, None)
-
-    def _decorate(self, node: ast.stmt) -> None:
-        for decorator in _decorators(node):
-            self.decorators.update(
-                range(decorator.lineno, (decorator.end_lineno or decorator.lineno) + 1)
-            )
-
-    @property
-    def names(self) -> set[str]:
-        """Qualified names of every function."""
-        return set(self._names.values())
-
-    def name_of(self, function: Function) -> str:
-        """The qualified name of a function of this file."""
-        return self._names[id(function)]
-
-    def statement_at(self, line: int) -> ast.stmt | None:
-        """The innermost statement of a line."""
-        return self._owner.get(line)
-
-    def function_at(self, line: int) -> Function | None:
-        """The function whose body holds a line; its own header belongs to the outer one."""
-        return self._function.get(line)
-
-    def conditions_of(self, statement: ast.stmt) -> set[str]:
-        """Conditions inside lines of one statement, nested statements apart."""
-        found = {ast.dump(node) for node in _own_nodes(statement) if _is_inline(node)}
-        if isinstance(statement, ast.If | ast.While):
-            found |= _one_line_test(statement)
-        return found
-
-    def conditions_in(self, name: str) -> set[str]:
-        """Every such condition of the function of that name."""
-        found: set[str] = set()
-        for function in self.functions:
-            if self.name_of(function) == name:
-                for node in ast.walk(function):
-                    if isinstance(node, ast.stmt):
-                        found |= self.conditions_of(node)
-        return found
-
-    def around(self, anchor: int, name: str) -> tuple[int, ...]:
-        """First lines of the statements before and after a place, within one function."""
-        function = next((f for f in self.functions if self.name_of(f) == name), None)
-        if function is None:
-            return ()
-        firsts = sorted(
-            {n.lineno for n in ast.walk(function) if isinstance(n, ast.stmt)} - {function.lineno}
-        )
-        before = [line for line in firsts if line <= anchor]
-        after = [line for line in firsts if line > anchor]
-        return (*before[-1:], *after[:1])
-
-
-def _decorators(node: ast.stmt) -> list[ast.expr]:
-    return node.decorator_list if isinstance(node, (*_FUNCTIONS, ast.ClassDef)) else []
-
-
-def _docstring(node: ast.AST, lines: set[int]) -> None:
-    body = getattr(node, "body", [])
-    first = body[0] if body else None
-    value = first.value if isinstance(first, ast.Expr) else None
-    if first is not None and isinstance(value, ast.Constant) and isinstance(value.value, str):
-        lines.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
-
-
-def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Walk a statement without the statements nested in it."""
-    stack: list[ast.AST] = [statement]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack += [c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.stmt)]
-
-
-def _is_inline(node: ast.AST) -> bool:
-    return isinstance(node, _INLINE) or (isinstance(node, ast.comprehension) and bool(node.ifs))
-
-
-def _one_line_test(statement: ast.If | ast.While) -> set[str]:
-    """The condition of `if x: y = 1`: its branches stay on the line."""
-    return {ast.dump(statement.test)} if statement.body[0].lineno == statement.lineno else set()
-
-
-def _code_lines(text: str) -> set[int]:
-    """Numbers of the lines that hold more than white space and comments."""
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in _NO_CODE:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    return lines
 
 
 def coverage_of(row: Mapping[str, object]) -> FileCoverage:
