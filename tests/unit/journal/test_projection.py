@@ -268,7 +268,12 @@ class TestMilestones:
         assert condition(plain, "Conflict")[:2] == ("True", "ForeignPod")
         assert view.status["conflict"]["evidence"] == ["entry outcome", f"artifact {sha('e')}"]
 
-    def test_missing_isolation_is_told(self) -> None:
+    @pytest.mark.parametrize(
+        ("isolation", "said"),
+        [("none", "the pod's network"), ("network-namespace", "checks have no network")],
+    )
+    def test_every_inline_run_says_so(self, isolation: str, said: str) -> None:
+        """H7: with sandbox Inline the run says so in a condition, also when checks are cut off."""
         story = Story()
         story.add(admit(), pod("a1"), pod("a1", "done"))
         bare = draft(
@@ -278,11 +283,13 @@ class TestMilestones:
             {"context": sha("c")},
             configHash="d" * 64,
             ecosystem="Python",
-            isolation="none",
+            isolation=isolation,
         )
         view = story.add(incarnation("a1", 1), TO_FROZEN[1], bare, epoch=1)
 
-        assert condition(view, "NotIsolated")[:2] == ("True", "InlineSandbox")
+        status, reason, message = condition(view, "NotIsolated")[:3]
+        assert (status, reason) == ("True", "InlineSandbox")
+        assert said in message
 
     def test_times_change_with_the_status_only(self) -> None:
         story = Story()

@@ -6,6 +6,7 @@ time of the last change of `status`. Callers: `journal.projection`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from upgraderun_operator.journal.run import RunView
@@ -68,6 +69,17 @@ def _stored(
     }
 
 
+_ISOLATION: Final = MappingProxyType(
+    {
+        "network-namespace": "repository code runs inside the runner pod, beside its clone token; "
+        "checks have no network",
+        "none": "repository code runs inside the runner pod, beside its clone token; "
+        "checks have the pod's network, since the kernel lets the runner make no namespace",
+    }
+)
+"""What sandbox Inline means for a run, by the isolation that its runner found (security.md H7)."""
+
+
 def _verdicts(view: RunView) -> list[tuple[ConditionType, Verdict]]:
     found = [
         (ConditionType.SUCCEEDED, _succeeded(view)),
@@ -82,8 +94,8 @@ def _verdicts(view: RunView) -> list[tuple[ConditionType, Verdict]]:
         (ConditionType.CONFLICT, _conflict(view)),
     ]
     context = view.state.context
-    if context is not None and context.isolation == "none":
-        message = "checks run beside the runner, without a network namespace of their own"
+    if context is not None and context.isolation is not None:
+        message = _ISOLATION.get(context.isolation, context.isolation)
         found.append(
             (ConditionType.NOT_ISOLATED, Verdict(TRUE, LiveReason.INLINE_SANDBOX, message))
         )
