@@ -128,9 +128,14 @@ class CountingClient(KubeClient):
 
 @dataclass(slots=True)
 class FixedLeader:
-    """Leadership as a test gives it."""
+    """Leadership as a test gives it; `raised` notes what it was asked to get above."""
 
     epoch: Epoch | None
+    raised: list[Epoch] = field(default_factory=list)
+
+    def raise_above(self, seen: Epoch) -> None:
+        """Note it: the epoch itself comes with a renewal, which the test plays."""
+        self.raised.append(seen)
 
 
 @dataclass(slots=True)

@@ -110,6 +110,11 @@ class Reconciler:
         started = self._world.clock.monotonic()
         view = await self._world.runs.read(key.namespace, key.name)
         match view:
+            case RunView() if (view.facts.leader_epoch or epoch) > epoch:
+                # Another replica leads now, or somebody deleted the leader Lease and it counts
+                # from 1 again: in the second case only a higher epoch can ever write to this run.
+                self._world.leader.raise_above(view.facts.leader_epoch or epoch)
+                return _Next(Wake(after_seconds=limits.LEADER_RENEW_SECONDS))
             case RunView():
                 first = self._first(key, view, epoch)
                 # A name may belong to another run by now: what was read then isn't about this one.

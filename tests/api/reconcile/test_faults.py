@@ -11,6 +11,7 @@ from upgraderun_operator.answers import Ok
 from upgraderun_operator.decide.effects import fault_names
 from upgraderun_operator.journal.writes import Change
 from upgraderun_operator.resources import PODS, UPGRADE_RUNS
+from upgraderun_protocol.ids import Epoch
 
 pytestmark = pytest.mark.api
 
@@ -141,6 +142,26 @@ class TestLeaders:
             old.clock.passed += 11
             await play.go()
             assert entries == await play.entries()
+
+    async def test_a_leader_lease_made_anew_gets_above_what_runs_remember(
+        self, make: Make, cluster: ApiServer, tmp_path: Path
+    ) -> None:
+        """DESIGN §7: a re-created Lease counts from 1, while the run remembers more."""
+        play = await make()
+        await play.go()
+        async with open_desk(cluster, tmp_path / "store", epoch=5, clock=play.desk.clock) as fifth:
+            play.desk = fifth
+            await play.vanishes("a1")
+            await play.go()
+        async with open_desk(cluster, tmp_path / "store", epoch=1, clock=play.desk.clock) as anew:
+            play.desk = anew
+            await play.go()
+            assert not anew.writes
+            assert anew.leader.raised == [5]
+            anew.leader.epoch = Epoch(6)
+            anew.clock.passed += 11
+            await play.go()
+            assert (await play.view()).facts.leader_epoch == 6
 
     async def test_who_leads_no_more_does_nothing(self, make: Make) -> None:
         play = await make()

@@ -63,6 +63,10 @@ class Leader(Protocol):
         """Epoch of our leadership; None while another replica leads."""
         ...
 
+    def raise_above(self, seen: Epoch) -> None:
+        """Ask for an epoch above one that a run remembers; it comes with the next renewal."""
+        ...
+
 
 class Cluster(Protocol):
     """The Kubernetes API as far as it is observed and changed here; `adapters.kubernetes`."""
