@@ -1,6 +1,6 @@
 # One place for every command. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format test test-unit test-git test-api test-runs test-cluster test-real binaries images cluster coverage generate
+.PHONY: help setup lint format test test-unit test-git test-runner test-api test-runs test-cluster test-real binaries images cluster coverage generate
 
 UV_VERSION := 0.13.9
 BOOT := .boot
@@ -47,6 +47,9 @@ cluster: binaries ## start or repair the whole cluster
 test-api: setup binaries ## against a real API server
 	$(PY) -m pytest -q tests/api
 
+test-runner: setup ## runner processes and their kills; the Python ecosystem with real uv and pytest
+	$(PY) -m pytest -q -n 2 --timeout 600 tests/runner tests/toolchain
+
 test-runs: setup binaries ## every cell of the scenario table, through operator, runner, git and uv
 	$(PY) -m pytest -q -n 2 --timeout 600 tests/runs
 
@@ -63,5 +66,5 @@ coverage: setup ## unit tests with branch coverage of the pure parts: 100 % or f
 generate: setup ## CRDs and generated docs
 	$(PY) hack/generate.py
 
-test: lint test-unit test-git test-api test-runs ## everything that CI runs
+test: lint test-unit test-git test-runner test-api test-runs ## everything that CI runs
 
