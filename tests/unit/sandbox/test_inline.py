@@ -1,6 +1,7 @@
 """The Inline driver runs real processes: bounds, time limits, kills and the network namespace."""
 
 import os
+import select
 import sys
 import time
 from dataclasses import replace
@@ -14,6 +15,9 @@ from upgraderun_runner.sandbox.inline import InlineSandbox
 
 SECONDS = 30
 
+
+ENDED_SECONDS = 5.0
+"""A signalled process ends in milliseconds; one that was never signalled sleeps for minutes."""
 
 NETWORK = os.readlink("/proc/self/ns/net")  # noqa: PTH115 - the link's text, not a path
 
@@ -172,9 +176,13 @@ print(os.getuid(), os.getgid(), sorted(name for _, name in socket.if_nameindex()
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended (a zombie that waits for its parent has)."""
+    """Whether a process has ended; one that was killed dies a moment later, so its end is awaited."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
         return True
-    return state == "Z"
+    try:
+        ended, _, _ = select.select([handle], [], [], ENDED_SECONDS)
+    finally:
+        os.close(handle)
+    return bool(ended)
