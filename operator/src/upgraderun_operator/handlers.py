@@ -6,7 +6,7 @@ handler reads more than names: the pass that follows reads the world itself.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import kopf
 
@@ -78,15 +78,23 @@ def watch(
     handoff: Handoff,
     namespaces: tuple[str, ...],
     login: Callable[..., Awaitable[kopf.AiohttpSession]],
+    identity: str,
 ) -> None:
-    """Run kopf in the calling thread until the flag is set or kopf ends by itself."""
+    """Run kopf in the calling thread until the flag is set or kopf ends by itself.
+
+    `identity` must be given: left alone, kopf asks for the name of the process's user, and the
+    image's user has none.
+    """
     registry = build_registry(handoff)
     kopf.on.login(registry=registry)(login)
-    asyncio.run(_operate(flag, registry, namespaces))
+    asyncio.run(_operate(flag, registry, namespaces, identity))
 
 
 async def _operate(
-    flag: StopFlag, registry: kopf.OperatorRegistry, namespaces: tuple[str, ...]
+    flag: StopFlag,
+    registry: kopf.OperatorRegistry,
+    namespaces: tuple[str, ...],
+    identity: str,
 ) -> None:
     await kopf.operator(
         registry=registry,
@@ -94,5 +102,6 @@ async def _operate(
         standalone=True,
         clusterwide=not namespaces,
         namespaces=namespaces,
+        identity=cast("Any", identity),  # its string type isn't exported
         stop_flag=flag.event(),
     )

@@ -280,6 +280,7 @@ class Operator:
             self._bell.ring_from_thread,
             self._settings.watch_namespaces,
             partial(_login, self._outside.config),
+            self._settings.identity,
         )
 
 

@@ -1,7 +1,10 @@
 """The watcher's supervisor and the resync: DESIGN §6a."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
+
+import pytest
 
 from support.virtual_time import VirtualClock, settle
 from upgraderun_operator.engine.queue import WorkQueue
@@ -46,6 +49,22 @@ async def test_a_watcher_that_ends_is_started_again_after_growing_waits() -> Non
     assert 8 == starts
     assert [1, 2, 4, 8, 16, 30, 30] == clock.waits
     assert 7 == len(restarts)
+
+
+async def test_the_log_names_the_place_of_an_error_and_no_value(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def watch(flag: StopFlag) -> None:
+        if caplog.records:
+            flag.set()
+            return
+        raise KeyError("a-secret")
+
+    supervisor = Supervisor(watch, ScaledClock(), jitter=lambda: 1.0, on_restart=lambda: None)
+    await supervisor.run()
+
+    assert re.search(r"raised KeyError at test_supervision.py:\d+;", caplog.text)
+    assert "a-secret" not in caplog.text
 
 
 async def test_stop_reaches_the_watchers_own_loop() -> None:

@@ -8,7 +8,9 @@ jitter. It knows nothing of kopf: it runs a callable that returns or raises.
 import asyncio
 import logging
 import threading
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 from upgraderun_operator import limits
 from upgraderun_operator.engine.clock import Clock
@@ -101,7 +103,7 @@ class Supervisor:
                 self._watch(self._flag)
                 text = "returned"
             except BaseException as error:  # noqa: BLE001 - whatever ends the thread is a restart
-                text = f"raised {type(error).__name__}"
+                text = f"raised {_described(error)}"
             if not loop.is_closed():
                 loop.call_soon_threadsafe(settle, text)
 
@@ -109,3 +111,10 @@ class Supervisor:
         why = await ended
         if not self._flag.is_set:
             log.warning("the watcher %s; it is started again", why)
+
+
+def _described(error: BaseException) -> str:
+    """Type and innermost place: what helps to look, without values that may be secret."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"
