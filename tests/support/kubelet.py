@@ -19,6 +19,8 @@ from support.ordinary_user import RunnerEnvironment, as_ordinary_user
 from support.volumes import Volumes
 
 NODE: Final = "process-node"
+ENTRYPOINT: Final = ("-I", "-m", "upgraderun_runner.main")
+"""What the runner image's entry point gives to its Python."""
 
 
 @dataclass(slots=True)
@@ -192,10 +194,9 @@ class ProcessKubelet:
     def _argv(
         self, container: Json, mounts: Mapping[str, Path], termination: Path
     ) -> Sequence[str]:
-        command = [*container.get("command", []), *container.get("args", [])]
-        assert "python" in Path(command[0]).name, f"a runner pod starts python, not {command[0]}"
-        rewritten = [_rewrite(argument, mounts) for argument in command[1:]]
-        return [str(self._runner.python), *rewritten, "--termination-log", str(termination)]
+        rewritten = [_rewrite(argument, mounts) for argument in container["args"]]
+        command = [str(self._runner.python), *ENTRYPOINT, *rewritten]
+        return [*command, "--termination-log", str(termination)]
 
     def _environment(self, container: Json, mounts: Mapping[str, Path]) -> dict[str, str]:
         declared = {

@@ -78,6 +78,12 @@ class TestEvidence:
     def test_of_every_row(self, pod: Any, cause: EndCause) -> None:
         assert cause is evidence(pod, A1).cause
 
+    def test_a_container_that_never_started_points_at_the_image(self) -> None:
+        found = evidence(a_pod("a1", **ended(128, "StartError")), A1)
+
+        assert EndCause.CRASHED is found.cause
+        assert "couldn't start (StartError): is it the right image?" in found.message
+
 
 class TestHeldBack:
     """What keeps a pod from starting."""

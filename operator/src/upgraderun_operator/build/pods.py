@@ -183,7 +183,7 @@ def _container(parts: _Parts, image: str) -> Mapping[str, Any]:
         "name": parts.role,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["python", "-I", "-m", "upgraderun_runner.main"],
+        # No command: the image's entry point knows where its Python is.
         "args": parts.arguments,
         "env": [{"name": "HOME", "value": "/tmp"}],  # noqa: S108 - an emptyDir of this pod alone
         "terminationMessagePath": _TERMINATION_LOG,

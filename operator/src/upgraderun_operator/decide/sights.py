@@ -78,7 +78,13 @@ def evidence(pod: Reading[PodView], uid: PodUid) -> Evidence:
         return Evidence(EndCause.OUT_OF_MEMORY, code, reason, "more memory than the pod's limit")
     if code in {137, 143} and (pod.disrupted or pod.deleted_at is not None):
         return Evidence(EndCause.DISRUPTED, code, reason, "the pod was evicted or deleted")
+    if reason in _START_REASONS:
+        text = f"the container couldn't start ({reason}): is it the right image?"
+        return Evidence(EndCause.CRASHED, code, reason, text)
     return Evidence(EndCause.CRASHED, code, reason, f"the process ended with {code}")
+
+
+_START_REASONS = frozenset({"StartError", "ContainerCannotRun", "RunContainerError"})
 
 
 _IMAGE_REASONS = frozenset(
