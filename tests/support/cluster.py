@@ -5,7 +5,6 @@ Callers: suites under `tests/cluster`. The shared cluster is the one that a deve
 namespaces in it and clean up after themselves.
 """
 
-import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -15,13 +14,13 @@ from typing import Any, Final
 
 import pytest
 
-from clusterlib import binaries, images, processes, whole
+from clusterlib import images, processes, whole
+from clusterlib.kubectl import Kubectl, Manifest
 from clusterlib.paths import CHECKOUT
 
 NAME_VARIABLE: Final = "UPGRADERUN_TEST_CLUSTER"
 FAULT_HOOK: Final = "hack/fault"
 WAIT_SECONDS: Final = 90.0
-Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,34 +30,28 @@ class Cluster:
     name: str
     kubeconfig: Path
 
+    @property
+    def client(self) -> Kubectl:
+        """The administrator's kubectl; `as_user` makes it somebody else's."""
+        return Kubectl(self.kubeconfig)
+
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """Run kubectl; give back stdout. A failure raises AssertionError with its message."""
-        done = self.try_kubectl(*arguments, stdin=stdin)
-        if done.returncode:
-            raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr}")
-        return done.stdout
+        """Run kubectl; give back stdout."""
+        return self.client(*arguments, stdin=stdin)
 
     def try_kubectl(
         self, *arguments: str, stdin: str | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl for a test that looks at the failure."""
-        program = str(binaries.path_of("kubectl"))
-        return subprocess.run(
-            [program, f"--kubeconfig={self.kubeconfig}", *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return self.client.attempt(*arguments, stdin=stdin)
 
     def apply(self, *manifests: Manifest) -> None:
         """Apply manifests, server side."""
-        text = "\n---\n".join(json.dumps(manifest) for manifest in manifests)
-        self.kubectl("apply", "--server-side", "-f", "-", stdin=text)
+        self.client.apply(*manifests)
 
     def get(self, *arguments: str) -> Any:
         """Whatever `kubectl get` knows, decoded."""
-        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+        return self.client.get(*arguments)
 
     def wait_for(self, condition: str, *arguments: str, seconds: float = WAIT_SECONDS) -> None:
         """`kubectl wait` for a condition such as `condition=Ready`."""

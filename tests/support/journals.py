@@ -116,7 +116,6 @@ async def read_story(platform: Platform, name: str) -> Story:
     """Read what a run left behind, through people's eyes and the artifact store."""
     run = await platform.run(name)
     report = await platform.kube.find(platform.path("upgradereports", name))
-    root = platform.operators[0].artifacts
-    artifacts = next(root.rglob(run["metadata"]["uid"]), root)
+    artifacts = platform.artifacts(run["metadata"]["uid"])
     fold = Fold(entries_of(run["status"], artifacts))
     return Story(run["status"], report or {"patch": "", "checks": []}, fold, artifacts)

@@ -4,6 +4,7 @@ Tests act through it as users, schedulers and strangers. The product has its own
 """
 
 import base64
+import copy
 import json
 import ssl
 import tempfile
@@ -65,6 +66,14 @@ class Kube:
             timeout=httpx.Timeout(30.0),
         )
 
+        self._user = ""
+
+    def as_user(self, name: str) -> "Kube":
+        """Act as somebody else on the same connections, by impersonation."""
+        other = copy.copy(self)
+        other._user = name
+        return other
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -86,11 +95,12 @@ class Kube:
         params: Mapping[str, str] | None = None,
     ) -> Json:
         """Send one request. Raises KubeError for every status from 400 on."""
+        who = {"Impersonate-User": self._user} if self._user else {}
         answer = await self._client.request(
             method,
             path,
             content=None if body is None else json.dumps(body),
-            headers={"Content-Type": content_type},
+            headers={"Content-Type": content_type, **who},
             params=dict(params or {}),
         )
         if answer.status_code >= 400:

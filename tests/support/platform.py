@@ -80,10 +80,18 @@ class Platform:
 
     kube: Kube
     namespace: str
-    kubelet: ProcessKubelet
     policy: Json
     logs: Path
     operators: tuple[OperatorProcess, ...] = ()
+
+    def acting_as(self, user: str) -> Kube:
+        """The client of a person; here the administrator's, who may name anybody in annotations."""
+        return self.kube
+
+    def artifacts(self, uid: str) -> Path:
+        """Folder of what the artifact store has of the run with that UID."""
+        root = self.operators[0].artifacts
+        return next(root.rglob(uid), root)
 
     def path(self, plural: str, name: str | None = None) -> str:
         """Path of one of our kinds in this namespace."""
@@ -121,7 +129,7 @@ class Platform:
     async def create_run(self, name: str, spec: Json, requester: str | None = REQUESTER) -> Json:
         """Create a run as the requester."""
         annotations = {"upgraderun.dev/requested-by": requester} if requester else {}
-        return await self.kube.create(
+        return await self.acting_as(requester or "").create(
             self.path("upgraderuns"),
             {
                 "apiVersion": "upgraderun.dev/v1alpha1",
@@ -201,7 +209,7 @@ class Platform:
             **({"comment": comment} if comment else {}),
         }
         annotations = {"upgraderun.dev/requester": REQUESTER}
-        return await self.kube.create(
+        return await self.acting_as(approver).create(
             self.path("upgradeapprovals"),
             {
                 "apiVersion": "upgraderun.dev/v1alpha1",
@@ -267,8 +275,8 @@ async def open_namespace(
         )
     logs = folder / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    async with ProcessKubelet(kube, namespace, folder, runner) as kubelet:
-        yield Platform(kube, namespace, kubelet, policy, folder, operators)
+    async with ProcessKubelet(kube, namespace, folder, runner):
+        yield Platform(kube, namespace, policy, folder, operators)
 
 
 @asynccontextmanager

@@ -24,22 +24,25 @@ TOKEN_KEY: Final = "token"
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Running servers, and the bundle that trusts them."""
+    """Running servers, the bundle that trusts them, and the image that runs are made of.
+
+    `seen`: addresses as pods and operator name them: host names, never addresses.
+    """
 
     servers: Servers
     bundle: Path
-
-    @property
-    def seen(self) -> Seen:
-        """Addresses as pods and operator name them: a host name, never an address."""
-        return Seen(_named(self.servers.host.url), _named(self.servers.registry.url))
+    seen: Seen
+    image: str = IMAGE
 
     def policy(self) -> Json:
         """The spec that every policy of these tests starts from."""
         return {
             "repositories": [f"{self.seen.host_url}/fixtures/*"],
             "forge": {"type": "GitHub", "apiURL": f"{self.seen.host_url}/api/v3"},
-            "images": {"runner": IMAGE, "python": [{"version": "3.11", "image": IMAGE}]},
+            "images": {
+                "runner": self.image,
+                "python": [{"version": "3.11", "image": self.image}],
+            },
             "sandbox": {"type": "Inline"},
             "trust": {"caBundle": {"configMapRef": {"name": "trust", "key": "ca.crt"}}},
             "recovery": {"lossGraceSeconds": 10},
@@ -56,18 +59,29 @@ def open_outside(folder: Path) -> Iterator[Outside]:
     """Start host (TLS) and registry in processes of their own."""
     authority = make_authority(folder / "authority")
     bundle = folder / "bundle.crt"
-    system = ssl.get_default_verify_paths().cafile
-    known = Path(system).read_text() if system and Path(system).exists() else ""
-    bundle.write_text(authority.bundle.read_text() + known)
+    bundle.write_text(authority.bundle.read_text() + system_authorities())
     bundle.chmod(0o644)
+    with (
+        trusted_by_git(bundle),
+        host_process(folder / "host", authority.issue("localhost", "127.0.0.1")) as host,
+        registry_process(folder / "registry") as registry,
+    ):
+        yield Outside(Servers(host, registry), bundle, Seen(_named(host.url), _named(registry.url)))
+
+
+def system_authorities() -> str:
+    """This machine's own bundle, for what of the real world a test talks to."""
+    system = ssl.get_default_verify_paths().cafile
+    return Path(system).read_text() if system and Path(system).exists() else ""
+
+
+@contextlib.contextmanager
+def trusted_by_git(bundle: Path) -> Iterator[None]:
+    """Let the git of this process's children trust a bundle."""
     before = os.environ.get("GIT_SSL_CAINFO")
     os.environ["GIT_SSL_CAINFO"] = str(bundle)
     try:
-        with (
-            host_process(folder / "host", authority.issue("localhost", "127.0.0.1")) as host,
-            registry_process(folder / "registry") as registry,
-        ):
-            yield Outside(Servers(host, registry), bundle)
+        yield
     finally:
         if before is None:
             del os.environ["GIT_SSL_CAINFO"]
