@@ -1,6 +1,6 @@
 # One place for every command. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format test test-unit test-git test-runner test-api test-runs test-cluster test-real binaries images cluster coverage generate
+.PHONY: help setup demo lint format test test-unit test-git test-runner test-api test-runs test-cluster test-real binaries images cluster coverage generate
 
 UV_VERSION := 0.13.9
 BOOT := .boot
@@ -40,6 +40,9 @@ binaries: ## build Kubernetes and its like, once (docs/cluster.md)
 
 images: binaries ## build the images of operator, runner and test servers
 	hack/images build operator runner fixtures operator-test runner-test --extra hack/fault
+
+demo: setup binaries ## watch one upgrade of a real library, from kubectl apply to the pull request
+	$(PY) hack/demo
 
 cluster: binaries ## start or repair the whole cluster
 	hack/cluster up

@@ -42,6 +42,4 @@ async def test_a_run_in_pods_ends_as_the_table_says(
     check_hidden(scene, cell, story, Uv(tmp_path / "uv"), tmp_path / "hidden")
     pods = {e.id: e.data["podUID"] for e in story.fold if e.kind in PODS and "podUID" in e.data}
     assert ({"a1", "d1"} if cell.publishes else {"a1"}) == set(pods)
-    assert {name: outside.image for name in pods} == {
-        name: images[uid] for name, uid in pods.items()
-    }
+    assert dict.fromkeys(pods, outside.image) == {name: images[uid] for name, uid in pods.items()}

@@ -3,7 +3,6 @@
 The same cases through the product have their own tests; a registry that moved on is found here.
 """
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from support.corpus import CASES, Case, build_case
 from support.fixtures.launch import host_in_process
 from support.gitclient import authenticated, git
 from support.hosting import publish
-from support.ordinary_user import USER, as_ordinary_user
+from support.ordinary_user import as_ordinary_user, give_away
 from support.plain import PlainProject, TestRun, moved
 from support.scenarios.world import check_out
 from support.toolchain import Uv
@@ -54,10 +53,7 @@ def tested(project: PlainProject, expected: tuple[str, ...]) -> TestRun:
     Some of these suites are flaky on a busy machine. As in the product, a key that passes once in
     three runs counts for nothing (upgrade-run.md §7.2), so an unexpected result is looked at thrice.
     """
-    if os.getuid() == 0:
-        for root, folders, files in os.walk(project.path.parent):
-            for name in (*folders, *files):
-                os.chown(Path(root) / name, USER, USER, follow_symlinks=False)
+    give_away(project.path.parent)
     runs = [project.test(tuple(as_ordinary_user([])))]
     while runs[-1].failing != expected and len(runs) < RUNS_MAX:
         runs.append(project.test(tuple(as_ordinary_user([]))))

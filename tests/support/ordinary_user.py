@@ -120,3 +120,12 @@ def owned_by_ordinary_user(directory: Path) -> Path:
 
 def _uv(*arguments: str) -> None:
     subprocess.run([str(UV), *arguments], check=True, cwd=ROOT)
+
+
+def give_away(folder: Path) -> None:
+    """Give everything below a folder to the ordinary user, if we are root."""
+    if os.getuid() != 0:
+        return
+    for root, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            os.chown(Path(root) / name, USER, USER, follow_symlinks=False)

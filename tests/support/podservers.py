@@ -9,6 +9,8 @@ import ssl
 from pathlib import Path
 from typing import Final
 
+from clusterlib import processes
+from clusterlib.errors import ClusterError
 from clusterlib.kubectl import Kubectl, Manifest
 from support.certificates import Authority, make_authority
 from support.fixtures.control import HostControl, RegistryControl
@@ -46,13 +48,16 @@ def open_servers(kubectl: Kubectl, space: str, images: dict[str, str], folder: P
     )
     forge = f"https://{address}:{_node_port(kubectl, space, FORGE)}"
     packages = f"http://{address}:{_node_port(kubectl, space, PACKAGES)}"
+    host = Host(forge, HostControl(forge, ssl.create_default_context(cafile=str(authority.bundle))))
+    registry = Registry(packages, RegistryControl(packages))
+    for control in (host.control, registry.control):
+        # The kubelet says Ready before every proxy knows the way.
+        if not processes.wait_until(control.answers, _READY_SECONDS):
+            raise ClusterError(f"{control.url} doesn't answer; look at the pods of {space}")
     bundle = folder / "bundle.crt"
     bundle.write_text(authority.bundle.read_text() + system_authorities())
-    trust = ssl.create_default_context(cafile=str(authority.bundle))
     return Outside(
-        Servers(
-            Host(forge, HostControl(forge, trust)), Registry(packages, RegistryControl(packages))
-        ),
+        Servers(host, registry),
         bundle,
         Seen(f"https://{FORGE}.{space}.svc", packages),
         images["runner"],

@@ -1,0 +1,1 @@
+"""The demo: one upgrade on a whole cluster, watched from outside. `hack/demo` starts it."""
