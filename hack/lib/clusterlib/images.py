@@ -9,8 +9,8 @@ import json
 import os
 import tarfile
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from clusterlib import host
@@ -41,13 +41,17 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A built image. `reference` is by digest and valid wherever the archive was loaded."""
+    """A built image. `reference` is by digest and valid wherever the archive was loaded.
+
+    `key` is the digest of all that it was made of.
+    """
 
     name: str
     tag: str
     reference: str
     archive: str
     image_id: str
+    key: str = ""
 
 
 def recipes(*, extra: str | None, fixtures: Path) -> dict[str, Recipe]:
@@ -122,6 +126,10 @@ def _build(recipe: Recipe) -> Image:
     base = _ensure_base(recipe.packages)
     tag = f"{REPOSITORY}/{recipe.name}:dev"
     arguments = {"BASE": base, **_certificate_arguments(), **recipe.arguments}
+    key = _key(recipe, arguments)
+    for image in known_images():
+        if image.tag == tag and image.key == key and Path(image.archive).exists():
+            return image
     ignore = ["--ignorefile", str(_ignore_file(recipe))]
     _buildah(
         "bud",
@@ -134,13 +142,32 @@ def _build(recipe: Recipe) -> Image:
     image_id = _buildah("images", "--no-trunc", "--quiet", tag).strip()
     for image in known_images():
         if image.tag == tag and image.image_id == image_id and Path(image.archive).exists():
-            return image
+            return replace(image, key=key)
     archive = _folder() / f"{recipe.name}.tar"
     archive.unlink(missing_ok=True)
     _buildah("push", "--compression-format", "zstd", tag, f"oci-archive:{archive}:{tag}")
     _, digest = identity(archive)
     reference = f"{tag.rpartition(':')[0]}@{digest}"
-    return Image(recipe.name, tag, reference, str(archive), image_id)
+    return Image(recipe.name, tag, reference, str(archive), image_id, key)
+
+
+def _key(recipe: Recipe, arguments: Mapping[str, str]) -> str:
+    """Digest of everything that decides what comes out: arguments, Dockerfile, context."""
+    digest = hashlib.sha256(json.dumps(arguments, sort_keys=True).encode())
+    for path in sorted({recipe.dockerfile, *_context(recipe)}):
+        digest.update(f"\0{os.path.relpath(path, CHECKOUT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _context(recipe: Recipe) -> Iterator[Path]:
+    """Files that a build may see; a compiled one follows from its source."""
+    roots = [recipe.context]
+    if recipe.context == CHECKOUT:
+        lines = _ignore_file(recipe).read_text().splitlines()
+        roots = [CHECKOUT / line[1:] for line in lines if line.startswith("!")]
+    for root in roots:
+        found = root.rglob("*") if root.is_dir() else [root]
+        yield from (path for path in found if path.is_file() and path.suffix != ".pyc")
 
 
 def _ignore_file(recipe: Recipe) -> Path:
