@@ -10,7 +10,7 @@ import os
 import tarfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from clusterlib import host
@@ -92,7 +92,12 @@ def known_images() -> list[Image]:
     """Images that were built before."""
     if not catalogue().exists():
         return []
-    return [Image(**facts) for facts in json.loads(catalogue().read_text())]
+    names = {known.name for known in fields(Image)}
+    # Checkouts of several ages share the file.
+    return [
+        Image(**{name: value for name, value in facts.items() if name in names})
+        for facts in json.loads(catalogue().read_text())
+    ]
 
 
 def catalogue() -> Path:
