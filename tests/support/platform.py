@@ -46,7 +46,8 @@ async def install_kinds(kube: Kube) -> None:
 
 
 async def _established(kube: Kube, path: str) -> bool:
-    conditions = (await kube.get(path)).get("status", {}).get("conditions", [])
+    # A young one has `conditions: null`.
+    conditions = (await kube.get(path)).get("status", {}).get("conditions") or []
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
