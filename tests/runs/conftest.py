@@ -1,67 +1,8 @@
-"""Whole runs: a real API server, operator processes, pods as processes, real git and uv.
+"""Whole runs: a real API server, operator processes, pods as processes, real git and uv."""
 
-One world per session: servers, operator, one namespace. Every run has a repository of its own,
-since a published one counts as proposed for the next (upgrade-run.md §5.1).
-"""
-
-import os
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
-
-import pytest
-import pytest_asyncio
-
-from clusterlib.apiserver import ApiServer
 from support.apiserver import api_server as api_server  # noqa: PLC0414  a fixture, made visible
-from support.kubeapi import Kube
-from support.ordinary_user import RunnerEnvironment, runner_environment
-from support.platform import (
-    Platform,
-    install_kinds,
-    open_namespace,
-    operators_of,
-    remove,
-    world_folder,
-)
-from support.worlds import Outside, open_outside
-
-
-@pytest.fixture(scope="session")
-def folder() -> Iterator[Path]:
-    made = world_folder()
-    yield made
-    if "UPGRADERUN_KEEP" not in os.environ:
-        remove(made)
-
-
-@pytest.fixture(scope="session")
-def runner(folder: Path) -> RunnerEnvironment:
-    return runner_environment(folder / "runner", faults=True)
-
-
-@pytest.fixture(scope="session")
-def outside(folder: Path) -> Iterator[Outside]:
-    with open_outside(folder / "outside") as opened:
-        yield opened
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def kube(api_server: ApiServer) -> AsyncIterator[Kube]:
-    async with Kube(api_server.kubeconfig) as client:
-        await install_kinds(client)
-        yield client
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def platform(
-    api_server: ApiServer, kube: Kube, runner: RunnerEnvironment, outside: Outside, folder: Path
-) -> AsyncIterator[Platform]:
-    ca = {"UPGRADERUN_FORGE_CA": str(outside.bundle)}
-    async with (
-        operators_of(api_server, folder / "operators", 1, **ca) as operators,
-        open_namespace(
-            kube, "team-a", runner, outside.policy(), folder / "team-a", operators
-        ) as opened,
-    ):
-        await opened.apply_config("trust", {"ca.crt": outside.bundle.read_text()})
-        yield opened
+from support.wholeruns import folder as folder  # noqa: PLC0414  the same
+from support.wholeruns import kube as kube  # noqa: PLC0414  the same
+from support.wholeruns import outside as outside  # noqa: PLC0414  the same
+from support.wholeruns import platform as platform  # noqa: PLC0414  the same
+from support.wholeruns import runner as runner  # noqa: PLC0414  the same
