@@ -1,7 +1,7 @@
-"""What a whole cluster needs from the host: root, Debian packages, kernel settings that come back.
+"""What clusters and tests need from the host: root, Debian packages, kernel settings.
 
-Callers: `local` and `images`. Settings are noted before the first cluster touches them and written
-back when the last one is gone.
+Callers: `local`, `images`, tests of alert rules. Kernel settings are noted before the first cluster
+touches them and written back when the last one is gone.
 """
 
 import json
@@ -33,6 +33,8 @@ IMAGE_PACKAGES = {
     "containerd": "/usr/bin/containerd",
     "mmdebstrap": "/usr/bin/mmdebstrap",
 }
+# What tests ask for themselves: rules in promtool and in a real server.
+TEST_PACKAGES = {"prometheus": "/usr/bin/promtool"}
 # Forwarding is ours; the rest is set by the kubelet.
 SETTINGS = (
     "net/ipv4/ip_forward",

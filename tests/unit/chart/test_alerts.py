@@ -1,6 +1,5 @@
 """Alert rules: promtool's cases pass, and each rule has a case, a runbook entry and real series."""
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from clusterlib.host import TEST_PACKAGES, ensure_packages
 from upgraderun_operator.metrics import Metrics
 
 HERE = Path(__file__).resolve().parent
@@ -31,7 +31,7 @@ ALERTS = [rule["alert"] for rule in rules()]
 
 
 def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
-    assert shutil.which("promtool"), "promtool isn't installed: apt-get install prometheus"
+    ensure_packages(TEST_PACKAGES)
     return subprocess.run(
         ["promtool", *arguments], cwd=HERE, capture_output=True, text=True, check=False
     )
