@@ -1,11 +1,12 @@
 """Operator processes on this machine, against a real API server: start, ask, kill, pause, wake."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -147,3 +148,18 @@ class OperatorProcess:
             "UPGRADERUN_ALLOW_INLINE": "true",
             **self.variables,
         }
+
+
+@contextlib.asynccontextmanager
+async def restarted_with(operator: OperatorProcess, **variables: str) -> AsyncIterator[None]:
+    """Run a replica with further variables for a while, then as before."""
+    before = operator.variables
+    await operator.stop()
+    operator.variables = {**before, **variables}
+    try:
+        await operator.start()
+        yield
+    finally:
+        await operator.stop()
+        operator.variables = before
+        await operator.start()
