@@ -4,8 +4,10 @@ Callers: tests of whole runs, in processes and in pods.
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
+from support.fixtures.launch import Host
 from support.gitclient import authenticated, git
 from support.journals import Story
 from support.kubeapi import Json
@@ -47,22 +49,39 @@ def check_details(row: Row, cell: Cell, story: Story) -> None:
 
 def check_remote(scene: Scene, cell: Cell, story: Story) -> None:
     """One branch at the frozen commit and one pull request, or nothing at all."""
-    control = scene.outside.servers.host.control
-    refs = control.refs(scene.repository)
-    ours = {ref: sha for ref, sha in refs.items() if ref.startswith("refs/heads/upgraderun/")}
-    pulls = control.pulls(scene.repository)
-    assert scene.built.base_commit == refs["refs/heads/main"]
+    host, base = scene.outside.servers.host, scene.built.base_commit
     if not cell.publishes:
-        assert {} == ours
-        assert [] == pulls
+        check_untouched(host, scene.repository, base)
         return
-    assert [story.commit] == list(ours.values())
-    assert 1 == len(pulls)
-    assert "open" == pulls[0]["state"]
-    created = [u for u in control.ref_updates(scene.repository) if u["ref"] in ours]
-    assert ["create"] == [update["kind"] for update in created]
+    body = check_delivered(host, scene.repository, base, story.commit)
     for pattern in cell.says:
-        assert re.search(pattern, pulls[0]["body"]), pulls[0]["body"]
+        assert re.search(pattern, body), body
+
+
+def check_untouched(host: Host, repository: str, base: str) -> None:
+    """The base branch is where it was; there is no branch of ours and no pull request."""
+    refs = host.control.refs(repository)
+    assert base == refs["refs/heads/main"]
+    assert {} == _ours(refs)
+    assert [] == host.control.pulls(repository)
+
+
+def check_delivered(host: Host, repository: str, base: str, commit: str) -> str:
+    """One branch, created once, at the commit, and one open pull request; returns its body."""
+    control = host.control
+    refs = control.refs(repository)
+    assert base == refs["refs/heads/main"]
+    ours = _ours(refs)
+    assert [commit] == list(ours.values())
+    pulls = control.pulls(repository)
+    assert ["open"] == [pull["state"] for pull in pulls]
+    created = [u for u in control.ref_updates(repository) if u["ref"] in ours]
+    assert ["create"] == [update["kind"] for update in created]
+    return str(pulls[0]["body"])
+
+
+def _ours(refs: Mapping[str, str]) -> dict[str, str]:
+    return {ref: sha for ref, sha in refs.items() if ref.startswith("refs/heads/upgraderun/")}
 
 
 def check_hidden(scene: Scene, cell: Cell, story: Story, uv: Uv, directory: Path) -> None:

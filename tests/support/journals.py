@@ -49,6 +49,21 @@ class Story:
         return data["name"], data["from"], data["to"]
 
     @property
+    def selected(self) -> tuple[str, str, str] | None:
+        """What the selection put first: name, before, after; None if nothing is eligible."""
+        entry = self.fold.last("candidates", EntryState.DONE)
+        if entry is None or "name" not in entry.data:
+            return None
+        return entry.data["name"], entry.data["from"], entry.data["to"]
+
+    @property
+    def introduced(self) -> list[str]:
+        """Keys that the report calls new after the upgrade."""
+        mark = "new after the upgrade: "
+        notes = self.report.get("notes", [])
+        return [note.removeprefix(mark) for note in notes if note.startswith(mark)]
+
+    @property
     def changed_files(self) -> list[str]:
         """Paths that the proposal's patch changes."""
         return sorted(re.findall(r"^diff --git a/\S+ b/(\S+)$", self.report["patch"], re.MULTILINE))

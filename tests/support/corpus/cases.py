@@ -43,7 +43,8 @@ class Answer:
 
     `outcome` is the outcome of a proposal that isn't published (`proposal_prepared`), or another
     end. `target` is name, before, after; `moved` names what moves with it: (before, after), before
-    empty where it enters the lock. `findings` are the introduced keys, exactly.
+    empty where it enters the lock. `findings` are the introduced keys, exactly. `reasons` are why
+    versions are refused, by name and version; `says` are patterns of report and proposal.
     """
 
     outcome: str
@@ -51,7 +52,20 @@ class Answer:
     moved: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    says: tuple[str, ...] = ()
+
+    @property
+    def moves(self) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
+        """All that moves in the lock: versions before and after by name; nothing if refused."""
+        if self.target is None or self.outcome == "admission_refused":
+            return {}
+        name, before, after = self.target
+        moved = {name: (before, after), **self.moved}
+        return {
+            name: (frozenset({was} if was else ()), frozenset({now}))
+            for name, (was, now) in moved.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +179,9 @@ CASES = (
         _JINJA2,
         name="A1x",
         upgrade={"dependency": "markupsafe", "version": "3.0.3", "allowMajor": True},
-        answer=Answer("requires_newer_toolchain", reasons={"3.0.3": "toolchain"}),
+        answer=Answer(
+            "requires_newer_toolchain", reasons={"markupsafe": {"3.0.3": ("toolchain",)}}
+        ),
     ),
     _STARLETTE,
     replace(
@@ -175,6 +191,7 @@ CASES = (
         answer=Answer(
             "regressed",
             ("httpx", "0.27.2", "0.28.1"),
+            files=("pyproject.toml", "uv.lock"),
             findings=(
                 f"test:{WSGI}:test_wsgi_post[asyncio]",
                 f"test:{WSGI}:test_wsgi_post[trio]",
@@ -195,6 +212,7 @@ CASES = (
             "regressed",
             ("marshmallow", "3.20.1", "4.0.0"),
             moved={"backports-datetime-fromisoformat": ("", "2.0.3")},
+            files=("pyproject.toml", "uv.lock"),
             findings=(
                 f"{ENVIRONS}:TestCasting::test_default_set",
                 f"{ENVIRONS}:TestPrefix::test_error_message_for_prefixed_var",
