@@ -198,7 +198,7 @@ async def open_desk(
             fault=fault,
         )
         ended: list[tuple[str, str | None]] = []
-        reconciler = build_reconciler(world, lambda name, kind: ended.append((name, kind)))
+        reconciler = build_reconciler(world, lambda _run, name, kind: ended.append((name, kind)))
         yield Desk(
             client,
             reader,

@@ -6,10 +6,12 @@ something (reliability.md §9).
 Made once in `main` and passed on; nothing registers itself globally.
 """
 
+from collections import Counter as Tally
 from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from upgraderun_operator.keys import Key
 from upgraderun_protocol.outcomes import OUTCOMES, ConflictKind
 
 PASS_RESULTS = ("ok", "backoff", "bug")
@@ -60,11 +62,12 @@ class Metrics:
         self.api_fenced = Counter(
             "upgraderun_api_fenced", "Calls of writers that are none", ["check"], registry=registry
         )
+        self._in_conflict: dict[Key, str] = {}
         self._preset()
 
     def _preset(self) -> None:
+        self.show_conflicts({})
         for kind in ConflictKind:
-            self.runs_in_conflict.labels(kind.value).set(0)
             self.conflicts.labels(kind.value)
         for outcome in OUTCOMES:
             self.outcomes.labels(outcome)
@@ -84,17 +87,19 @@ class Metrics:
         """Count a call of somebody who isn't the writer."""
         self.api_fenced.labels(check).inc()
 
-    def ended(self, outcome: str, conflict: str | None) -> None:
-        """Count the end of a run; the gauge moves at once and is counted anew by the resync."""
+    def ended(self, run: Key, outcome: str, conflict: str | None) -> None:
+        """Count the end of a run. The gauge moves at once, unless the resync knows the run."""
         self.outcomes.labels(outcome).inc()
         if conflict is not None:
             self.conflicts.labels(conflict).inc()
-            self.runs_in_conflict.labels(conflict).inc()
+            self.show_conflicts({**self._in_conflict, run: conflict})
 
-    def show_conflicts(self, counts: Mapping[str, int]) -> None:
-        """Set the gauge from a list of the cluster: every kind, those without runs to 0."""
+    def show_conflicts(self, runs: Mapping[Key, str]) -> None:
+        """Set the gauge from the runs in conflict: every kind, those without runs to 0."""
+        self._in_conflict = dict(runs)
+        counts = Tally(self._in_conflict.values())
         for kind in ConflictKind:
-            self.runs_in_conflict.labels(kind.value).set(counts.get(kind.value, 0))
+            self.runs_in_conflict.labels(kind.value).set(counts[kind.value])
 
     def render(self) -> bytes:
         """Text exposition format for `/metrics`."""

@@ -52,8 +52,8 @@ from upgraderun_protocol.limits import MESSAGE_MAX
 
 log = logging.getLogger(__name__)
 
-Ended = Callable[[str, str | None], None]
-"""Called once per finalized run with its outcome and its kind of conflict: for counters."""
+Ended = Callable[[Key, str, str | None], None]
+"""Called once per finalized run with its outcome and its kind of conflict: for metrics."""
 
 
 _STARTING = frozenset({Need.POD, Need.CLAIM, Need.LEASE, Need.FROZEN})
@@ -245,8 +245,9 @@ class Reconciler:
         if not isinstance(effect, Append) or seen.state.outcome is None:
             return
         if any(draft.kind == "finalized" for draft in effect.change.drafts):
-            conflict = seen.state.conflict
-            self._ended(seen.state.outcome.name, conflict.kind if conflict else None)
+            conflict, ref = seen.state.conflict, seen.view.ref
+            kind = conflict.kind if conflict else None
+            self._ended(Key(ref.namespace, ref.name), seen.state.outcome.name, kind)
 
     def _remembered(self, key: Key, wake: Wake) -> Wake:
         """Count passes without an answer in a row: people are told from the third on."""

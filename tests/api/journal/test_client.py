@@ -27,6 +27,7 @@ from upgraderun_operator.answers import (
     Ok,
     Unknown,
 )
+from upgraderun_operator.keys import Key
 from upgraderun_operator.resources import CONFIG_MAPS, NAMESPACES, UPGRADE_RUNS
 
 pytestmark = pytest.mark.api
@@ -142,7 +143,8 @@ class TestLists:
 
         listing = RunListing(scene.replica.client, (scene.ref.namespace,))
 
-        assert await listing.conflicts() == {"foreign_branch": 1}
+        key = Key(scene.ref.namespace, scene.ref.name)
+        assert {key: "foreign_branch"} == await listing.conflicts()
         assert [keys async for keys in listing.unfinished()] == [()]
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from upgraderun_operator.keys import Key
 from upgraderun_operator.metrics import Metrics
 from upgraderun_operator.settings import SettingError, read_settings
 
@@ -50,7 +51,21 @@ def test_conflict_series_exist_before_any_conflict_and_fall_back_to_zero() -> No
     assert 'upgraderun_runs_in_conflict{kind="foreign_branch"} 0.0' in text
     assert 'upgraderun_conflicts_total{kind="foreign_branch"} 0.0' in text
 
-    metrics.show_conflicts({"foreign_branch": 2})
+    metrics.show_conflicts({Key("a", "one"): "foreign_branch", Key("b", "one"): "foreign_branch"})
     assert 'kind="foreign_branch"} 2.0' in metrics.render().decode()
     metrics.show_conflicts({})
     assert 'upgraderun_runs_in_conflict{kind="foreign_branch"} 0.0' in metrics.render().decode()
+
+
+def test_a_run_in_conflict_counts_once_whoever_saw_it_first() -> None:
+    """A new leader lists the run, then finalizes it: the gauge must not show two."""
+    metrics, run = Metrics(), Key("a", "one")
+    metrics.show_conflicts({run: "head_moved"})
+
+    metrics.ended(run, "publication_conflict", "head_moved")
+    assert 'upgraderun_runs_in_conflict{kind="head_moved"} 1.0' in metrics.render().decode()
+    metrics.ended(Key("a", "two"), "publication_conflict", "head_moved")
+
+    text = metrics.render().decode()
+    assert 'upgraderun_runs_in_conflict{kind="head_moved"} 2.0' in text
+    assert 'upgraderun_conflicts_total{kind="head_moved"} 2.0' in text

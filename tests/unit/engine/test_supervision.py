@@ -93,6 +93,9 @@ async def test_stop_reaches_the_watchers_own_loop() -> None:
     assert await late()
 
 
+IN_CONFLICT = Key("c", "ended")
+
+
 class Lister:
     def __init__(self) -> None:
         self.chunks: list[tuple[Key, ...]] = []
@@ -104,8 +107,10 @@ class Lister:
         for keys in self.chunks:
             yield keys
 
-    async def conflicts(self) -> Mapping[str, int]:
-        return {"foreign_branch": 1}
+    async def conflicts(self) -> Mapping[Key, str]:
+        if self.down:
+            raise ConnectionError
+        return {IN_CONFLICT: "foreign_branch"}
 
 
 async def test_resync_queues_every_run_and_drops_what_vanished() -> None:
@@ -114,18 +119,17 @@ async def test_resync_queues_every_run_and_drops_what_vanished() -> None:
     lister = Lister()
     one, two = Key("a", "one"), Key("b", "two")
     lister.chunks = [(one,), (two,)]
-    after: list[tuple[Mapping[str, int], int]] = []
-    leading = True
+    after: list[tuple[Mapping[Key, str], int]] = []
     resync = Resync(
         lister,
         queue,
         clock,
-        is_leader=lambda: leading,
-        show_conflicts=lambda counts: after.append((counts, len(queue))),
+        is_leader=lambda: True,
+        show_conflicts=lambda runs: after.append((runs, len(queue))),
     )
     task = asyncio.create_task(resync.run())
     await settle()
-    assert [({"foreign_branch": 1}, 2)] == after
+    assert [({IN_CONFLICT: "foreign_branch"}, 2)] == after
     for _ in range(2):
         key = await queue.get()
         assert key is not None
@@ -139,10 +143,30 @@ async def test_resync_queues_every_run_and_drops_what_vanished() -> None:
     await clock.advance(5)
     assert 1 == queue.waiting
     assert one == await queue.get()
-    leading = False
-    await clock.advance(1000)
-
     assert [2, 1] == [length for _, length in after]
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_replica_that_does_not_lead_shows_conflicts_and_queues_nothing() -> None:
+    clock = VirtualClock()
+    queue: WorkQueue[Key] = WorkQueue(clock, backoff_first=5, backoff_max=300)
+    lister = Lister()
+    lister.chunks = [(Key("a", "one"),)]
+    shown: list[float] = []
+    resync = Resync(
+        lister,
+        queue,
+        clock,
+        is_leader=lambda: False,
+        show_conflicts=lambda _: shown.append(clock.monotonic()),
+    )
+    task = asyncio.create_task(resync.run())
+    await settle()
+
+    await clock.advance(300)
+    assert [0, 300] == shown
+    assert 0 == len(queue)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

@@ -4,7 +4,6 @@ Only `main` makes it. Metadata lists keep 10,000 finished runs out of the operat
 conflicts come by their own selectable field (DESIGN §6a).
 """
 
-from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
@@ -41,17 +40,19 @@ class RunListing:
                 case Denied(_, message) | Unknown(message):
                     raise ConnectionError(message)
 
-    async def conflicts(self) -> Mapping[str, int]:
-        """Count runs in conflict by kind, finished ones included. Raises OSError, as above."""
-        counts: Counter[str] = Counter()
+    async def conflicts(self) -> Mapping[Key, str]:
+        """Runs in conflict with its kind, finished ones included. Raises OSError, as above."""
+        found: dict[Key, str] = {}
         for namespace in self._namespaces:
             answer = await self._client.list(
                 UPGRADE_RUNS, namespace, fields="status.conflict.kind!="
             )
             match answer:
                 case Ok(listing):
-                    kinds = (str(run["status"]["conflict"]["kind"]) for run in listing.items)
-                    counts.update(_LABELS.get(kind, kind) for kind in kinds)
+                    for run in listing.items:
+                        kind = str(run["status"]["conflict"]["kind"])
+                        key = Key(run["metadata"]["namespace"], run["metadata"]["name"])
+                        found[key] = _LABELS.get(kind, kind)
                 case Denied(_, message) | Unknown(message):
                     raise ConnectionError(message)
-        return counts
+        return found

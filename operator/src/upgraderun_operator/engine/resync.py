@@ -24,16 +24,17 @@ class RunLister(Protocol):
         """Yield chunks of keys. Raises OSError when the API server doesn't answer."""
         ...
 
-    async def conflicts(self) -> Mapping[str, int]:
-        """Count runs in conflict by kind, finished ones too. Raises OSError, as above."""
+    async def conflicts(self) -> Mapping[Key, str]:
+        """Runs in conflict with its kind, finished ones too. Raises OSError, as above."""
         ...
 
 
 class Resync:
     """Walks all unfinished runs every five minutes and at each gain of leadership.
 
-    It also counts the runs in conflict, finished ones included, so that the gauge is right again
-    after any restart (reliability.md §9).
+    It also finds the runs in conflict, finished ones included, so that the gauge is right again
+    after any restart. Replicas that don't lead do this too: their gauge is scraped as well, and
+    would else show for ever what they knew when they led (reliability.md §9).
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Resync:
         clock: Clock,
         *,
         is_leader: Callable[[], bool],
-        show_conflicts: Callable[[Mapping[str, int]], None],
+        show_conflicts: Callable[[Mapping[Key, str]], None],
     ) -> None:
         self._lister = lister
         self._queue = queue
@@ -57,12 +58,13 @@ class Resync:
         """Resync for ever; an unanswered list is tried again after the first back-off."""
         while True:
             wait = limits.RESYNC_SECONDS
-            if self._is_leader():
-                try:
+            try:
+                if self._is_leader():
                     await self.once()
-                except OSError as error:
-                    log.warning("resync failed, the next one is soon: %s", error)
-                    wait = limits.BACKOFF_FIRST_SECONDS
+                self._show_conflicts(await self._lister.conflicts())
+            except OSError as error:
+                log.warning("resync failed, the next one is soon: %s", error)
+                wait = limits.BACKOFF_FIRST_SECONDS
             await self._pause(wait)
 
     def ring(self) -> None:
@@ -93,5 +95,4 @@ class Resync:
         for gone in self._known - found:
             await self._queue.drop(gone)
         self._known = found
-        self._show_conflicts(await self._lister.conflicts())
         return len(found)
