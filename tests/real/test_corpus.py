@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.corpus import CASES, Case, build_case
-from support.corpus.verdict import synced, tested
+from support.corpus.verdict import judged, synced
 from support.fixtures.launch import host_in_process
 from support.gitclient import authenticated, git
 from support.hosting import publish
@@ -45,7 +45,7 @@ def test_the_baseline_passes(case: Case, folder: Path) -> None:
     project = checked_out(case, folder)
     synced(project)
 
-    done = tested(project, ())
+    done = judged(project, ())
 
     assert () == done.failing, done.output
     total = sum(case.baseline.values())
@@ -78,7 +78,7 @@ def test_the_upgrade_gives_the_answer(case: Case, folder: Path) -> None:
     assert answer.files == tuple(changed)
     synced(project)
     findings = tuple(sorted(answer.findings))
-    assert findings == tested(project, findings).failing
+    assert findings == judged(project, findings).failing
 
 
 def test_a_version_that_needs_a_newer_python_is_refused_by_the_resolver(folder: Path) -> None:

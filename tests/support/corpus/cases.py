@@ -44,7 +44,8 @@ class Answer:
     `outcome` is the outcome of a proposal that isn't published (`proposal_prepared`), or another
     end. `target` is name, before, after; `moved` names what moves with it: (before, after), before
     empty where it enters the lock. `findings` are the introduced keys, exactly. `reasons` are why
-    versions are refused, by name and version; `says` are patterns of report and proposal.
+    newer versions are refused, by name and version, empty where one is eligible; `says` are
+    patterns of report and proposal.
     """
 
     outcome: str
@@ -102,7 +103,16 @@ _JINJA2 = Case(
         _uv("lock --upgrade-package markupsafe==2.1.3"),
     ),
     upgrade={},
-    answer=Answer("proposal_prepared", ("markupsafe", "2.1.3", "2.1.5"), files=("uv.lock",)),
+    answer=Answer(
+        "proposal_prepared",
+        ("markupsafe", "2.1.3", "2.1.5"),
+        files=("uv.lock",),
+        reasons={
+            "markupsafe": dict.fromkeys(
+                ("3.0.0", "3.0.1", "3.0.2", "3.0.3"), ("class_not_allowed", "toolchain")
+            )
+        },
+    ),
     baseline={"passed": 851},
 )
 
@@ -128,6 +138,9 @@ _STARLETTE = Case(
         "proposal_prepared",
         ("jinja2", "3.1.4", "3.1.6"),
         files=("pyproject.toml", "uv.lock"),
+        reasons={
+            "python-multipart": {"0.0.13": ("withdrawn",), "0.0.20": (), "0.0.21": ("toolchain",)}
+        },
     ),
     baseline={"passed": 793, "xfailed": 2},
     ordinary_user=True,
@@ -144,7 +157,12 @@ _ENVIRONS = Case(
         _uv("lock --upgrade-package marshmallow==3.20.1 --upgrade-package python-dotenv==1.0.0"),
     ),
     upgrade={},
-    answer=Answer("proposal_prepared", ("marshmallow", "3.20.1", "3.20.2"), files=("uv.lock",)),
+    answer=Answer(
+        "proposal_prepared",
+        ("marshmallow", "3.20.1", "3.20.2"),
+        files=("uv.lock",),
+        reasons={"marshmallow": {"3.22.0": (), "3.26.2": ("toolchain",)}},
+    ),
     baseline={"passed": 101},
     sync=("--extra", "tests"),
 )
@@ -169,6 +187,7 @@ _FLASK_WTF = Case(
         ("flask", "2.2.5", "2.3.3"),
         moved={"werkzeug": ("2.2.3", "2.3.8"), "blinker": ("", "1.9.0")},
         files=("uv.lock",),
+        says=(r"werkzeug is held at 2\.3\.8; the resolver would have taken 3\.",),
     ),
     baseline={"passed": 56, "skipped": 3},
 )
@@ -225,7 +244,11 @@ CASES = (
         _FLASK_WTF,
         name="A5c",
         pin=(*_FLASK_WTF.pin, _uv("add --no-sync werkzeug<2.3")),
-        answer=Answer("admission_refused", ("flask", "2.2.5", "2.3.3")),
+        answer=Answer(
+            "admission_refused",
+            ("flask", "2.2.5", "2.3.3"),
+            says=(r"your project depends on werkzeug<2\.3", "unsatisfiable"),
+        ),
     ),
 )
 

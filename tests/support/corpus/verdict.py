@@ -17,7 +17,7 @@ def synced(project: PlainProject) -> None:
     project.uv(project.path, "sync", "--frozen", "--python", SYSTEM_PYTHON, *project.sync_flags)
 
 
-def tested(project: PlainProject, expected: tuple[str, ...]) -> TestRun:
+def judged(project: PlainProject, expected: tuple[str, ...]) -> TestRun:
     """Run the tests as an ordinary user: root may read what some tests expect nobody to.
 
     Some of these suites are flaky on a busy machine. As in the product, a key that passes once in
