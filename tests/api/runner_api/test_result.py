@@ -227,6 +227,25 @@ class TestPublisher:
         assert (await scene.hello(token, nonce="d" * 32)).status == 200
         return token
 
+    async def test_a_conflict_that_has_its_entry_leaves_the_room_to_the_words(
+        self, scene: Scene
+    ) -> None:
+        token = await self.publishing(scene)
+        ours, theirs = f"branch at {'a' * 40}", f"branch at {'b' * 40}"
+        found = {"conflict": "foreign_branch", "expected": ours, "observed": theirs}
+        await scene.append(draft("push/1", "push", "conflict", **found))
+        words = f"foreign_branch: expected {ours}, observed {theirs}"
+        changes = {"outcome": "publication_conflict", "exitCode": 4, **found, "message": words}
+
+        reply = await post(scene, token, verdict(scene, "d1", **changes, verdictId="v" * 36))
+
+        assert reply.status == 200
+        state = (await scene.view()).state
+        assert state.outcome is not None
+        assert words == state.outcome.message
+        assert state.conflict is not None
+        assert ("push/1", theirs) == (state.conflict.entry, state.conflict.observed)
+
     async def test_it_is_published(self, scene: Scene) -> None:
         token = await self.publishing(scene)
         await scene.append(push("done"), pull_request())

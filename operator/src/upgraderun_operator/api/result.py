@@ -62,7 +62,7 @@ async def _claim(
     """One guarded write. It rests on the journal as it was read, so another one is a new try."""
     assert call.caller.pod_uid is not None, "the caller's UID was compared"
     goes_on = _run_goes_on(call, verdict)
-    draft = _end(call, redactor, verdict, blob) if goes_on else _outcome(redactor, verdict, blob)
+    draft = (_end if goes_on else _outcome)(call, redactor, verdict, blob)
     now = tools.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
     change = Change((draft,)) if goes_on else Change((draft,), renewed_at=now)
     written = await tools.writer.guarded_write(
@@ -176,8 +176,12 @@ def _end(call: Call, redactor: Redactor, verdict: Verdict, blob: Sha256) -> Draf
     )
 
 
-def _outcome(redactor: Redactor, verdict: Verdict, blob: Sha256) -> Draft:
-    """Pod, exit code and whole texts stand in the verdict's artifact; the entry has ≤ 512 bytes."""
+def _outcome(call: Call, redactor: Redactor, verdict: Verdict, blob: Sha256) -> Draft:
+    """Pod, exit code and whole texts stand in the verdict's artifact; the entry has ≤ 512 bytes.
+
+    A conflict that has its own entry isn't repeated: the room is for the words that people read.
+    """
+    conflict = verdict.conflict if call.view.state.conflict is None else None
 
     def shown(text: str | None) -> str | None:
         return None if text is None else redactor.redact(text, OUTCOME_DATA_MESSAGE_MAX)
@@ -190,9 +194,9 @@ def _outcome(redactor: Redactor, verdict: Verdict, blob: Sha256) -> Draft:
             "outcome": verdict.outcome,
             "verdictId": verdict.verdict_id,
             "message": shown(verdict.message),
-            "conflict": verdict.conflict,
-            "expected": shown(verdict.expected) if verdict.conflict else None,
-            "observed": shown(verdict.observed) if verdict.conflict else None,
+            "conflict": conflict,
+            "expected": shown(verdict.expected) if conflict else None,
+            "observed": shown(verdict.observed) if conflict else None,
         },
         _artifacts(verdict, blob),
     )
