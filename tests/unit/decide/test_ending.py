@@ -33,6 +33,8 @@ from upgraderun_operator.decide.readings import ABSENT
 from upgraderun_operator.decide.run import decide
 from upgraderun_operator.decide.views import ChildView, Malformed
 from upgraderun_protocol.entries import EntryState
+from upgraderun_protocol.limits import MESSAGE_MAX
+from upgraderun_protocol.outcomes import OUTCOMES
 
 CLAIM = ChildView("run-3f1c9a2b", "claim", UID)
 LEASE = ChildView("run-3f1c9a2b", "lease", UID)
@@ -102,11 +104,22 @@ class TestOrder:
         assert isinstance(seen(scene).what, Announce)
 
     def test_announces_the_end_once(self) -> None:
-        decision = seen(**{**LEFT, "announced": frozenset()})
+        record = a_record("no_candidate", message="3 versions are too young")
+        decision = seen(**{**LEFT, "record": record, "announced": frozenset()})
         assert isinstance(decision.what, Announce)
         assert decision.what.event.reason == "NoCandidate"
         assert decision.what.event.warning
+        assert decision.message.startswith("3 versions are too young; ")
+
+    def test_announces_the_entrys_words_where_the_record_has_none(self) -> None:
+        decision = seen(**{**LEFT, "record": ABSENT, "announced": frozenset()})
         assert decision.message.startswith("nothing newer; ")
+
+    def test_announces_what_to_do_next_however_long_the_words_are(self) -> None:
+        record = a_record("no_candidate", message="m" * MESSAGE_MAX)
+        decision = seen(**{**LEFT, "record": record, "announced": frozenset()})
+        assert decision.message.endswith(f"m; {OUTCOMES['no_candidate'].next_step}")
+        assert MESSAGE_MAX == len(decision.message)
 
     def test_then_the_volume_goes(self) -> None:
         assert DeleteClaim("run-3f1c9a2b", "claim") == seen(**LEFT).what

@@ -17,6 +17,7 @@ from upgraderun_operator.decide.tidying import old_pods_go, repository_goes, run
 from upgraderun_operator.journal.guards import LeaderEpochAtMost
 from upgraderun_operator.journal.records import Outcome
 from upgraderun_operator.journal.writes import Change
+from upgraderun_protocol.limits import MESSAGE_MAX
 from upgraderun_protocol.outcomes import OUTCOMES
 
 _SHOWN: Final = frozenset({"proposal_published"})
@@ -57,7 +58,9 @@ def end_is_announced(seen: Observation) -> Decision | None:
     key = f"outcome/{outcome.name}"
     if key in seen.announced:
         return None
-    message = f"{outcome.message or row.reason}; {row.next_step}"
+    # The entry's message is cut to its room; people get the whole words, and what to do last.
+    words = _words(seen, outcome)[: MESSAGE_MAX - len(row.next_step) - 2]
+    message = f"{words}; {row.next_step}"
     event = EventText(row.reason, message, key, warning=not row.succeeded)
     return Decision(row.reason, message, Announce(event))
 
