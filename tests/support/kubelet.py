@@ -8,7 +8,7 @@ security contexts, networks) the cluster suite shows.
 import asyncio
 import os
 import signal
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from support.ordinary_user import RunnerEnvironment, as_ordinary_user
 from support.volumes import Volumes
 
 NODE: Final = "process-node"
+PROTECTION: Final = "kubernetes.io/pvc-protection"
 ENTRYPOINT: Final = ("-I", "-m", "upgraderun_runner.main")
 """What the runner image's entry point gives to its Python."""
 
@@ -33,6 +34,7 @@ class PodProcess:
     log: Path
     process: asyncio.subprocess.Process | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process and its children, if it still lives."""
@@ -58,16 +60,19 @@ class ProcessKubelet:
         self.environment = dict(environment or {})
         self.pods: dict[str, PodProcess] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._watcher: asyncio.Task[None] | None = None
+        self._watchers: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
-        self._watcher = asyncio.create_task(self._watch())
+        self._watchers = [
+            asyncio.create_task(self._watch(self._pods_path, self._see)),
+            asyncio.create_task(self._watch(self._claims_path, self._see_claim)),
+        ]
         return self
 
     async def __aexit__(self, *_: object) -> None:
         for pod in self.pods.values():
             pod.signal(signal.SIGKILL)
-        tasks = [*self._tasks, *([self._watcher] if self._watcher else [])]
+        tasks = [*self._tasks, *self._watchers]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -76,15 +81,19 @@ class ProcessKubelet:
     def _pods_path(self) -> str:
         return path_of(CORE, self._namespace, "pods")
 
-    async def _watch(self) -> None:
+    @property
+    def _claims_path(self) -> str:
+        return path_of(CORE, self._namespace, "persistentvolumeclaims")
+
+    async def _watch(self, path: str, see: Callable[[Json], None]) -> None:
         while True:
-            answer = await self._kube.get(self._pods_path)
-            for pod in answer["items"]:
-                self._see(pod)
+            answer = await self._kube.get(path)
+            for item in answer["items"]:
+                see(item)
             version = answer["metadata"]["resourceVersion"]
-            async for event in self._kube.watch(self._pods_path, version):
+            async for event in self._kube.watch(path, version):
                 if event["type"] in {"ADDED", "MODIFIED"}:
-                    self._see(event["object"])
+                    see(event["object"])
                 elif event["type"] == "ERROR":
                     break
 
@@ -99,6 +108,26 @@ class ProcessKubelet:
             self._spawn(self._run_or_tell(pod, self.pods[uid]))
         elif pod["metadata"].get("deletionTimestamp"):
             self._spawn(self._stop(self.pods[uid]))
+
+    def _see_claim(self, claim: Json) -> None:
+        """Let a deleted claim go, as the cluster's own controller does once no pod uses it."""
+        metadata = claim["metadata"]
+        if metadata.get("deletionTimestamp") and PROTECTION in metadata.get("finalizers", []):
+            self._spawn(self._let_go(metadata["name"]))
+
+    async def _let_go(self, claim: str) -> None:
+        for pod in await self._kube.items(self._pods_path):
+            volumes = pod["spec"].get("volumes", [])
+            used = [v.get("persistentVolumeClaim", {}).get("claimName") for v in volumes]
+            mine = self.pods.get(pod["metadata"]["uid"])
+            if claim in used and mine is not None:
+                await mine.gone.wait()
+        path = f"{self._claims_path}/{claim}"
+        try:
+            await self._kube.patch(path, {"metadata": {"finalizers": None}})
+        except KubeError as error:
+            if error.status != 404:
+                raise
 
     def _spawn(self, body: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(body)
@@ -168,6 +197,7 @@ class ProcessKubelet:
             mine.signal(signal.SIGKILL)
             await mine.ended.wait()
         await self._kube.delete(f"{self._pods_path}/{mine.name}", grace=0)
+        mine.gone.set()
 
     async def _report(self, path: str, container: Json, phase: str, state: Json) -> None:
         ready = phase == "Running"
