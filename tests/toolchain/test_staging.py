@@ -80,6 +80,7 @@ async def test_a_conflict_is_refused_with_the_resolvers_words(bench: Bench) -> N
 
     assert ("admission_refused", False) == (staged.outcome, staged.changed)
     assert ["resolution_refused"] == [violation.code for violation in staged.violations]
+    assert staged.violations[0].observed.startswith("error: No solution found")
     assert "ww>=2" in staged.text
 
 

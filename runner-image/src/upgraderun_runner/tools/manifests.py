@@ -14,6 +14,7 @@ from upgraderun_protocol.entries import Draft, EntryState
 from upgraderun_protocol.ids import EntryId
 from upgraderun_protocol.outcomes import ConflictKind
 from upgraderun_protocol.records import to_bytes, to_json
+from upgraderun_runner.agent.report import violation_notes
 from upgraderun_runner.ecosystems.base import Pair, Select, StagedPair, Target
 from upgraderun_runner.ecosystems.requests import ApplyRequest, NormalizeRequest
 from upgraderun_runner.errors import RunConflicts
@@ -190,11 +191,9 @@ def _require_no_violation(bench: Bench, step: Step, staged: StagedPair, outcome:
     if not reason:
         return
     delete_staging(bench.layout, step.id, bench.fault)
-    codes = sorted({violation.code for violation in staged.violations})
-    message = ", ".join(codes) if codes else essence(staged.text)
     raise ToolFailed(
         reason,
-        message or reason,
+        _refusal(staged) or reason,
         {
             "violations": to_json(staged.violations),
             "changes": to_json(staged.changes),
@@ -202,6 +201,15 @@ def _require_no_violation(bench: Bench, step: Step, staged: StagedPair, outcome:
             "text": staged.text[:2000],
         },
     )
+
+
+def _refusal(staged: StagedPair) -> str:
+    """One violation in full; several by code and subject, so that none is cut away."""
+    if not staged.violations:
+        return essence(staged.text)
+    if len(staged.violations) == 1:
+        return violation_notes(staged.violations)[0]
+    return ", ".join(f"{v.code} {v.subject}" for v in staged.violations)
 
 
 async def _observed(bench: Bench, staged: StagedPair, target: Target) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from upgraderun_runner.ecosystems.python.uverrors import (
 )
 from upgraderun_runner.sandbox.commands import Command, CommandResult
 from upgraderun_runner.sandbox.recorder import StepCommands
+from upgraderun_runner.text import essence
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class NotResolved:
 
     failure: UvFailure
     text: str
+
+    @property
+    def reason(self) -> str:
+        """The error alone, on one line: for a violation, which is cut sooner than the text."""
+        return essence(self.text)
 
 
 class Resolver:

@@ -60,7 +60,7 @@ from upgraderun_runner.ecosystems.python.resolve import (
     refusal_of,
 )
 from upgraderun_runner.ecosystems.python.toolchain import PythonToolchain
-from upgraderun_runner.ecosystems.python.uverrors import UvFailure, uv_text
+from upgraderun_runner.ecosystems.python.uverrors import UvFailure
 from upgraderun_runner.ecosystems.python.uvsettings import effective_indexes, normal_index
 from upgraderun_runner.ecosystems.requests import ApplyRequest, NormalizeRequest
 from upgraderun_runner.sandbox.commands import CommandResult
@@ -136,9 +136,7 @@ class _Apply:
     def _unresolved(self, failed: NotResolved) -> StagedPair:
         newer = failed.failure is UvFailure.NEWER_TOOLCHAIN
         outcome = "requires_newer_toolchain" if newer else "admission_refused"
-        target = self._request.target
-        wish = f"{target.name} {target.to_version}"
-        violation = GateViolation("resolution_refused", target.name, wish, failed.text)
+        violation = _resolution_refused(self._request.target, failed)
         return _refused(self._request.pair, outcome, violation, failed.text)
 
     async def _nearest(self, edited: Pair, closure: _Closure) -> _Closure:
@@ -212,6 +210,11 @@ def _with_held(found: tuple[LockChange, ...], unheld: LockModel) -> tuple[LockCh
         differs = free != change.after and change.kind != "target"
         result.append(replace(change, held_from=", ".join(free)) if differs else change)
     return tuple(result)
+
+
+def _resolution_refused(target: Target, failed: NotResolved) -> GateViolation:
+    wish = f"{target.name} {target.to_version}"
+    return GateViolation("resolution_refused", target.name, wish, failed.reason)
 
 
 def _refused(pair: Pair, outcome: str, violation: GateViolation, text: str) -> StagedPair:
@@ -294,9 +297,7 @@ async def stage_normalize(
     await commands.plan([resolver.planned("normal", ()), check, export, fetch])
     normal = await resolver.lock("normal", request.pair)
     if isinstance(normal, NotResolved):
-        target = request.target
-        wish = f"{target.name} {target.to_version}"
-        violation = GateViolation("resolution_refused", target.name, wish, normal.text)
+        violation = _resolution_refused(request.target, normal)
         return _refused(request.pair, "normalization_refused", violation, normal.text)
     registry = request.profile.registries[0] if request.profile.registries else ""
     violations = list(judge_pair(request.base, normal.pair, request.target))
@@ -304,11 +305,11 @@ async def stage_normalize(
     violations += await _Youth(commands, toolchain, resolver, request).among(base, normal.model)
     checked = refusal_of(await commands.run(check), registry)
     if checked is not None:
-        violations.append(GateViolation("not_normal", "uv.lock", "no change", checked.text))
+        violations.append(GateViolation("not_normal", "uv.lock", "no change", checked.reason))
     violations += _resolution_rule(await commands.run(export), request)
-    fetched = await commands.run(fetch)
-    if refusal_of(fetched, registry) is not None:
-        violations.append(GateViolation("verify_failed", "uv.lock", "", uv_text(fetched)))
+    fetched = refusal_of(await commands.run(fetch), registry)
+    if fetched is not None:
+        violations.append(GateViolation("verify_failed", "uv.lock", "", fetched.reason))
     return StagedPair(
         before=request.pair,
         after=normal.pair,
@@ -330,7 +331,7 @@ def _resolution_rule(result: CommandResult, request: NormalizeRequest) -> list[G
     failed = refusal_of(result, registry)
     target = request.target
     if failed is not None:
-        return [GateViolation("target_not_resolved", target.name, target.to_version, failed.text)]
+        return [GateViolation("target_not_resolved", target.name, target.to_version, failed.reason)]
     environment = marker_environment(request.platform)
     lines = result.stdout.decode("utf-8", "replace").splitlines()
     versions = set(_exported(lines, target, environment))
