@@ -19,7 +19,12 @@ from support.podplatform import PodPlatform, open_platform
 from support.podservers import close_servers, open_servers
 from support.worlds import Outside, trusted_by_git
 
-SCENES = ("patch-safe", "breaking-minor", "baseline-failing")
+SCENES = (
+    *("patch-safe", "breaking-minor", "baseline-failing"),
+    *("undisturbed", "runner-killed", "operator-killed", "publisher-killed"),
+    *("other-replica", "leader-killed"),
+)
+"""Repositories of these tests: the operator may read Secrets and lists by exact names only."""
 
 
 @pytest.fixture(scope="session")

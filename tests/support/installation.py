@@ -20,6 +20,7 @@ from support.toolchain import ROOT
 RELEASE: Final = "upgraderun-operator"
 SYSTEM: Final = "upgraderun-system"
 OPERATOR: Final = "deployment/upgraderun-operator"
+OPERATOR_ACCOUNT: Final = f"system:serviceaccount:{SYSTEM}:upgraderun-operator"
 CHART: Final = ROOT / "charts" / "upgraderun-operator"
 AUTHORITIES: Final = "forge-ca"
 _ROLLOUT_SECONDS: Final = 180

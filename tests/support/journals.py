@@ -38,14 +38,14 @@ class Story:
     @property
     def commit(self) -> str:
         """The frozen commit, as the intent names it."""
-        intent = self.fold.intent(self._proposal.id)
+        intent = self.fold.intent(self.proposal.id)
         assert intent is not None
         return intent.data["commit"]
 
     @property
     def target(self) -> tuple[str, str, str]:
         """The frozen upgrade: name, before, after."""
-        data = self._proposal.data
+        data = self.proposal.data
         return data["name"], data["from"], data["to"]
 
     @property
@@ -101,7 +101,7 @@ class Story:
         raise AssertionError(f"{name} {version} isn't among the candidates")
 
     @property
-    def _proposal(self) -> Entry:
+    def proposal(self) -> Entry:
         entry = self.fold.last("proposal", EntryState.DONE)
         assert entry is not None, "nothing was frozen"
         return entry

@@ -7,7 +7,7 @@ import asyncio
 import io
 import tarfile
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,25 +76,54 @@ def binding(space: str, user: str, role: str) -> Manifest:
 
 
 @asynccontextmanager
+async def watching_pods(
+    platform: PodPlatform, note: Callable[[Json], Awaitable[None]]
+) -> AsyncIterator[None]:
+    """Show every state of every pod of the namespace to `note` while the block runs."""
+
+    async def watch() -> None:
+        while True:
+            async for event in platform.kube.watch(path_of(CORE, platform.namespace, "pods")):
+                await note(event["object"])
+
+    watcher = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watcher.cancel()
+        await asyncio.gather(watcher, return_exceptions=True)
+
+
+@asynccontextmanager
 async def images_of_pods(platform: PodPlatform) -> AsyncIterator[dict[str, str]]:
     """Note the image id that the kubelet reports of each pod, by UID, while the block runs."""
     seen: dict[str, str] = {}
 
-    async def note() -> None:
-        path = path_of(CORE, platform.namespace, "pods")
-        while True:
-            async for event in platform.kube.watch(path):
-                pod = event["object"]
-                for container in pod.get("status", {}).get("containerStatuses", []):
-                    if container["imageID"]:
-                        seen[pod["metadata"]["uid"]] = container["imageID"]
+    async def note(pod: Json) -> None:
+        for container in pod.get("status", {}).get("containerStatuses", []):
+            if container["imageID"]:
+                seen[pod["metadata"]["uid"]] = container["imageID"]
 
-    watcher = asyncio.create_task(note())
-    try:
+    async with watching_pods(platform, note):
         yield seen
-    finally:
-        watcher.cancel()
-        await asyncio.gather(watcher, return_exceptions=True)
+
+
+@asynccontextmanager
+async def last_words(platform: PodPlatform) -> AsyncIterator[dict[str, str]]:
+    """Keep the log of every pod whose container ends while the block runs, by the pod's name."""
+    kept: dict[str, str] = {}
+
+    async def note(pod: Json) -> None:
+        name = pod["metadata"]["name"]
+        states = pod.get("status", {}).get("containerStatuses", [])
+        if name not in kept and any("terminated" in status["state"] for status in states):
+            argv = ("logs", "-n", platform.namespace, name)
+            done = await asyncio.to_thread(platform.kubectl.attempt, *argv)
+            if done.returncode == 0:
+                kept[name] = done.stdout
+
+    async with watching_pods(platform, note):
+        yield kept
 
 
 @asynccontextmanager

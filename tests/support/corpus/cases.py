@@ -247,7 +247,11 @@ CASES = (
         answer=Answer(
             "admission_refused",
             ("flask", "2.2.5", "2.3.3"),
-            says=(r"your project depends on werkzeug<2\.3", "unsatisfiable"),
+            says=(
+                r'"message": "resolution_refused flask: expected flask 2\.3\.3, observed error: ',
+                r"your project depends on werkzeug<2\.3",
+                "unsatisfiable",
+            ),
         ),
     ),
 )
