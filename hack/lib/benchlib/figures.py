@@ -8,11 +8,13 @@ import math
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 WIDTH: Final = 44
+SPIN: Final = 2_000_000
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -31,6 +33,19 @@ def machine() -> str:
     )
 
 
+def business() -> str:
+    """How much of a core this process gets when it asks for one, and how fast that is.
+
+    A machine that runs other things answers less than 100 %, and then every time below is too long.
+    """
+    wall, cpu = time.monotonic(), time.process_time()
+    total = 0
+    for number in range(SPIN):
+        total += number
+    wall, cpu = time.monotonic() - wall, time.process_time() - cpu
+    return f"{SPIN / 1e6:.0f} million additions: {wall:.2f} s, {cpu / wall:.0%} of a core"
+
+
 def _commit() -> str:
     argv = ["git", "rev-parse", "--short", "HEAD"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -45,7 +60,7 @@ class Figures:
     missed: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        print(f"# {self.title} ({machine()})", flush=True)
+        print(f"# {self.title} ({machine()}; {business()})", flush=True)
 
     def tell(self, what: str, value: str) -> None:
         """Print a figure without a bound."""
