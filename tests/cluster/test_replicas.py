@@ -1,0 +1,121 @@
+"""Two replicas in pods: all work passes through the one that doesn't lead, and the leader dies."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from support.cluster import Cluster
+from support.ends import check_details, check_hidden, check_outcome, check_remote
+from support.installation import SYSTEM, Installation, install
+from support.journals import read_story
+from support.kubeapi import Json
+from support.podplatform import PodPlatform
+from support.scenarios import cells, load_table
+from support.toolchain import Uv
+from support.worlds import Outside, open_scene
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.slow,
+    pytest.mark.asyncio(loop_scope="module"),
+]
+NAME = "other-replica"
+SERVICE = "upgraderun-operator"
+LEASE = ("lease", "upgraderun-operator", "-n", SYSTEM)
+CHOSEN = "tests.upgraderun.dev/serves"
+ROW, CELL = next(
+    (row, cell)
+    for row, cell in cells(load_table())
+    if row.id == "patch-safe" and cell.mode == "Rules"
+)
+
+
+@pytest.fixture
+def two_replicas(cluster: Cluster, operator: Installation) -> Iterator[None]:
+    install(cluster.client, replace(operator, replicas=2))
+    yield
+    # helm keeps what it didn't write.
+    choose(cluster, None)
+    install(cluster.client, operator)
+
+
+def choose(cluster: Cluster, value: str | None) -> None:
+    """Narrow the Service of the runner API to pods that are labelled so, or widen it again."""
+    patch = json.dumps({"spec": {"selector": {CHOSEN: value}}})
+    cluster.kubectl("patch", "service", SERVICE, "-n", SYSTEM, "-p", patch)
+
+
+def leader(cluster: Cluster) -> str:
+    return str(cluster.get(*LEASE)["spec"].get("holderIdentity", ""))
+
+
+def serve_by(cluster: Cluster, pod: str) -> None:
+    """Let the Service of the runner API lead to one pod alone."""
+    cluster.kubectl("label", "pod", pod, "-n", SYSTEM, f"{CHOSEN}=true")
+    choose(cluster, "true")
+    address = cluster.get("pod", pod, "-n", SYSTEM)["status"]["podIP"]
+    cluster.until(lambda: [address] == endpoints(cluster), f"the Service leads to {pod} alone")
+
+
+def endpoints(cluster: Cluster) -> list[str]:
+    slices = cluster.get(
+        "endpointslices", "-n", SYSTEM, "-l", f"kubernetes.io/service-name={SERVICE}"
+    )
+    return [
+        address
+        for part in slices["items"]
+        for endpoint in part["endpoints"] or []
+        for address in endpoint["addresses"]
+    ]
+
+
+def has_a_baseline(status: Json) -> bool:
+    entries = status.get("journal", {}).get("entries", [])
+    return any(e["id"] == "baseline/1" and e["state"] == "done" for e in entries)
+
+
+async def test_a_run_through_the_replica_that_does_not_lead_outlives_its_leader(
+    two_replicas: None,
+    cluster: Cluster,
+    platform: PodPlatform,
+    outside: Outside,
+    tmp_path: Path,
+) -> None:
+    pods = {pod["metadata"]["name"] for pod in running(cluster)}
+    cluster.until(lambda: leader(cluster) in pods, "one of the two leads")
+    first = leader(cluster)
+    (other,) = pods - {first}
+    serve_by(cluster, other)
+    scene = await open_scene(ROW, NAME, tmp_path / "scene", outside, platform)
+    await platform.create_run(NAME, scene.spec("Rules"))
+
+    await platform.wait_for(NAME, has_a_baseline, "has a baseline")
+    epoch = (await platform.status(NAME))["leaderEpoch"]
+    cluster.kubectl("delete", "pod", first, "-n", SYSTEM, "--grace-period=0", "--force")
+    await platform.asked(NAME)
+    await platform.answer(NAME)
+    status = await platform.finished(NAME)
+
+    assert leader(cluster) != first
+    assert status["leaderEpoch"] > epoch
+    assert {"attempts": 1, "deliveries": 1}.items() <= status["usage"].items()
+    story = await read_story(platform, NAME)
+    check_outcome(CELL, status, platform)
+    check_details(ROW, CELL, story)
+    check_remote(scene, CELL, story)
+    check_hidden(scene, CELL, story, Uv(tmp_path / "uv"), tmp_path / "hidden")
+
+
+def running(cluster: Cluster) -> list[Json]:
+    """The two pods of this installation; a rollout's old ones are on their way out."""
+
+    def present() -> list[Json]:
+        labels = ("-l", "app.kubernetes.io/name=upgraderun-operator")
+        items = cluster.get("pods", "-n", SYSTEM, *labels)["items"]
+        return [pod for pod in items if "deletionTimestamp" not in pod["metadata"]]
+
+    cluster.until(lambda: len(present()) == 2, "two replicas run")
+    return present()
