@@ -168,6 +168,7 @@ def test_a_pin_that_is_not_newer_gives_no_candidate() -> None:
     ],
 )
 def test_equal_to_the_limit_is_old_enough(uploaded: str, expected: list[str]) -> None:
+    """security.md H35: the minimum release age, from a publish time that is known."""
     assert {"1.3": expected} == judged(release("1.3", uploaded=uploaded))
 
 
