@@ -1,6 +1,6 @@
 # One place for every command. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint format test test-unit test-git test-runner test-api test-runs test-cluster test-real binaries images cluster coverage generate
+.PHONY: help setup demo lint format test test-unit test-git test-runner test-api test-runs test-cluster test-real bench binaries images cluster coverage generate
 
 UV_VERSION := 0.13.9
 BOOT := .boot
@@ -61,6 +61,12 @@ test-cluster: setup images cluster ## against the whole cluster
 
 test-real: setup ## the corpus, against the real package registry
 	$(PY) -m pytest -q tests/real
+
+bench: setup binaries ## speed beside bare programs in the same run; a missed bound is told (docs/benchmarks.md)
+	-$(PY) hack/bench/append.py
+	-$(PY) hack/bench/writes.py
+	-$(PY) hack/bench/latency.py
+	-$(PY) hack/bench/memory.py
 
 coverage: setup ## unit tests with branch coverage of the pure parts: 100 % or fail
 	$(PY) -m coverage run -m pytest -q tests/unit

@@ -7,10 +7,11 @@ Started by `hack/bench/latency.py` and `memory.py` as processes of their own:
 `loop` is a watch over aiohttp that creates a pod for every run it has not seen; `kopf` is one
 `kopf.on.event` handler that does the same, with kopf's own settings. Nothing is journaled,
 checked, retried or bounded in either: this is the least that any operator does. With the namespace
-`-` the kopf one watches every run and creates nothing, as a handler does for a run that is over.
+`-` the kopf one watches every run, creates nothing, and says how many it has seen.
 """
 
 import asyncio
+import itertools
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,6 +29,7 @@ from upgraderun_operator.resources import PODS, UPGRADE_RUNS
 NOTHING = "-"
 SESSION_LIFE = timedelta(hours=1)
 CALL_SECONDS = 120.0
+TELL_EVERY = 1000
 
 
 def open_client(kubeconfig: Path) -> KubeClient:
@@ -65,10 +67,14 @@ async def handler(kubeconfig: Path, namespace: str) -> None:
 
     kopf.on.login(registry=registry)(login)
     async with open_client(kubeconfig) as client:
+        seen = itertools.count(1)
 
         @kopf.on.event(UPGRADE_RUNS.group, "v1alpha1", UPGRADE_RUNS.plural, registry=registry)
         async def on_run(type: str | None, name: str | None, **_: Any) -> None:  # noqa: A002  kopf's name
-            if type in {"ADDED", None} and namespace != NOTHING:
+            if namespace == NOTHING:
+                if (number := next(seen)) % TELL_EVERY == 0:
+                    print(f"seen {number}", flush=True)
+            elif type in {"ADDED", None}:
                 await client.create(PODS, namespace, bare_pod(namespace, str(name)))
 
         everywhere = namespace == NOTHING

@@ -43,14 +43,19 @@ def _kib(text: str, field: str) -> int:
     return int(found[1])
 
 
+def bare_log(folder: Path, which: str) -> Path:
+    """Everything that a bare program wrote since its last start."""
+    return folder / f"bare-{which}.log"
+
+
 @contextlib.asynccontextmanager
 async def bare_process(
     which: str, kubeconfig: Path, namespace: str, folder: Path
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run one of the programs of `benchlib.bare` until the context ends."""
+    """Run one of the programs of `benchlib.bare` until the context ends; see `bare_log`."""
     argv = [sys.executable, "-m", "benchlib.bare", which, str(kubeconfig), namespace]
     environment = {**os.environ, "PYTHONPATH": str(_LIBRARIES)}
-    with (folder / f"bare-{which}.log").open("ab") as log:
+    with bare_log(folder, which).open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             *argv, stdout=log, stderr=log, env=environment
         )
