@@ -20,7 +20,8 @@ def _check(value: object, where: str) -> None:
     if value is None or isinstance(value, bool | int):
         return
     if isinstance(value, str):
-        if any("\ud800" <= character <= "\udfff" for character in value):
+        # Nearly every text is ASCII, which is known without looking at each character.
+        if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
             raise NotCanonicalError(f"{where}: lone surrogate; {_HINT}")
         return
     if isinstance(value, Mapping):
