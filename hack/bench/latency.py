@@ -21,24 +21,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-HERE: Final = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(HERE / "lib"), str(HERE.parent / "tests")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
-from benchlib.bare import open_client  # noqa: E402
-from benchlib.figures import Figures, percentile  # noqa: E402
-from benchlib.pods import (  # noqa: E402
+from benchlib.bare import open_client
+from benchlib.figures import Figures, percentile
+from benchlib.pods import (
     ACCOUNT,
     PodWatch,
     create_runs,
     policy_spec,
     watch_pods,
 )
-from benchlib.processes import bare_process  # noqa: E402
-from benchlib.world import bench_folder, bench_server  # noqa: E402
-from clusterlib.apiserver import ApiServer  # noqa: E402
-from support.kubeapi import Kube  # noqa: E402
-from support.platform import ensure_namespace, install_kinds, operators_of  # noqa: E402
-from upgraderun_operator.adapters.kubernetes import KubeClient  # noqa: E402
+from benchlib.processes import bare_process
+from benchlib.world import bench_folder, bench_server
+from clusterlib.apiserver import ApiServer
+from support.kubeapi import Kube
+from support.platform import ensure_namespace, install_kinds, operators_of
+from upgraderun_operator.adapters.kubernetes import KubeClient
 
 SINGLES: Final = 30
 HUNDRED: Final = 100

@@ -17,18 +17,18 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-HERE: Final = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(HERE / "lib"), str(HERE.parent / "tests")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
-from benchlib.bare import NOTHING  # noqa: E402
-from benchlib.figures import Figures  # noqa: E402
-from benchlib.finished import Etcd, make_first  # noqa: E402
-from benchlib.processes import bare_log, bare_process, cpu_seconds, memory_mib  # noqa: E402
-from benchlib.world import bench_folder, bench_server  # noqa: E402
-from clusterlib.apiserver import ApiServer  # noqa: E402
-from support.kubeapi import OURS as KINDS  # noqa: E402
-from support.kubeapi import Kube  # noqa: E402
-from support.platform import ensure_namespace, install_kinds, operators_of, until  # noqa: E402
+from benchlib.bare import NOTHING
+from benchlib.figures import Figures
+from benchlib.finished import Etcd, make_first
+from benchlib.processes import bare_log, bare_process, cpu_seconds, memory_mib
+from benchlib.world import bench_folder, bench_server
+from clusterlib.apiserver import ApiServer
+from support.kubeapi import OURS as KINDS
+from support.kubeapi import Kube
+from support.platform import ensure_namespace, install_kinds, operators_of, until
 
 COUNTS: Final = (0, 1000, 10_000)
 BOUND_MB: Final = 150

@@ -19,16 +19,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-HERE: Final = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(HERE / "lib"), str(HERE.parent / "tests")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
-from benchlib.audit import AuditLog, Write, by_kind  # noqa: E402
-from benchlib.diary import LeaseDiary, RunDiary, lease_diary, run_diary  # noqa: E402
-from benchlib.figures import Figures  # noqa: E402
-from benchlib.processes import server_cpu  # noqa: E402
-from benchlib.world import World, open_world, row_of  # noqa: E402
-from support.platform import until  # noqa: E402
-from support.worlds import Scene, open_scene  # noqa: E402
+from benchlib.audit import AuditLog, Write, by_kind
+from benchlib.diary import LeaseDiary, RunDiary, lease_diary, run_diary
+from benchlib.figures import Figures
+from benchlib.processes import server_cpu
+from benchlib.world import World, open_world, row_of
+from support.platform import until
+from support.worlds import Scene, open_scene
 
 WRITES_MAX: Final = 40
 ENTRIES_MAX: Final = 50
