@@ -75,5 +75,5 @@ coverage: setup ## unit tests with branch coverage of the pure parts: 100 % or f
 generate: setup ## CRDs and generated docs
 	$(PY) hack/generate.py
 
-test: lint test-unit test-git test-runner test-api test-runs test-cluster ## everything that CI runs
+test: lint coverage test-git test-runner test-api test-runs test-cluster ## everything that CI runs
 

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
@@ -34,6 +35,20 @@ def modules(*below: str) -> list[Path]:
         for path in tracked()
         if path.suffix == ".py" and any(path.is_relative_to(folder) for folder in folders)
     ]
+
+
+def test_pytest_enters_every_folder_of_tests(pytestconfig: pytest.Config) -> None:
+    """A folder that pytest leaves out by its name is green without having run."""
+    skipped = pytestconfig.getini("norecursedirs")
+    left_out = {
+        str(path.parent.relative_to(ROOT))
+        for path in tracked()
+        if path.name.startswith("test_") and path.is_relative_to(ROOT / "tests")
+        for folder in path.parent.relative_to(ROOT).parts
+        if any(fnmatch(folder, pattern) for pattern in skipped)
+    }
+
+    assert set() == left_out
 
 
 def test_the_operator_folder_is_no_package() -> None:
