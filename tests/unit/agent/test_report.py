@@ -13,8 +13,10 @@ from upgraderun_runner.agent.report import (
     build_report,
     candidate_notes,
     closure_notes,
+    counted_reasons,
     held_notes,
     validation_notes,
+    why_nothing,
 )
 from upgraderun_runner.ecosystems.base import (
     Candidate,
@@ -115,6 +117,33 @@ def test_candidates_are_listed_with_all_reasons_eligible_first() -> None:
         "b 1.0 -> 1.1 (minor): eligible",
         "a 1 -> 2 (major): too_young: 1 h; denied: x",
     ) == notes
+
+
+def test_an_end_without_candidate_says_why_the_asked_version_is_out() -> None:
+    other = Candidate(
+        "a", "1", "2", ChangeClass.MAJOR, "t", (Ineligibility("not_named", "the run names b"),)
+    )
+    asked = Candidate(
+        "b", "1", "3", ChangeClass.MAJOR, "t", (Ineligibility("toolchain", "it needs Python 3.10"),)
+    )
+
+    message = why_nothing(CandidateList("t", (other, asked), ()))
+
+    assert "b 3 isn't eligible: toolchain: it needs Python 3.10" == message
+
+
+def test_an_end_without_candidate_counts_what_keeps_several_out() -> None:
+    young = Ineligibility("too_young", "1 h")
+    rows = (
+        Candidate("a", "1", "2", ChangeClass.MAJOR, "t", (young, Ineligibility("denied", "x"))),
+        Candidate("a", "1", "3", ChangeClass.MAJOR, "t", (young,)),
+    )
+
+    assert "none of 2 newer versions is eligible: denied 1, too_young 2" == why_nothing(
+        CandidateList("t", rows, ())
+    )
+    assert {"denied": 1, "too_young": 2} == counted_reasons(rows)
+    assert "no direct dependency has a newer version" == why_nothing(CandidateList("t", (), ()))
 
 
 def test_closure_and_what_was_held_are_told() -> None:

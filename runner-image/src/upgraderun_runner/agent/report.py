@@ -4,6 +4,7 @@ Callers: `prepare_proposal` for a frozen commit, the end of a run for everything
 redacted here, then cut with a visible mark; the operator copies the record after its own checks.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from upgraderun_protocol.limits import (
 from upgraderun_protocol.redact import Redactor
 from upgraderun_protocol.report import ReportCheck, ReportRecord, ReportTarget
 from upgraderun_runner.ecosystems.base import (
+    Candidate,
     CandidateList,
     CheckResult,
     GateViolation,
@@ -91,6 +93,25 @@ def candidate_notes(candidates: CandidateList) -> tuple[str, ...]:
         + ("eligible" if c.eligible else "; ".join(f"{r.code}: {r.detail}" for r in c.reasons))
         for c in ordered
     ) + tuple(candidates.notes)
+
+
+def why_nothing(candidates: CandidateList) -> str:
+    """Why nothing can be picked, of what the run asks for: the one version whole, several counted."""
+    if not candidates.candidates:
+        return "no direct dependency has a newer version"
+    asked = [c for c in candidates.candidates if not any(r.is_wish for r in c.reasons)]
+    asked = asked or list(candidates.candidates)
+    if len(asked) == 1:
+        (only,) = asked
+        reasons = "; ".join(f"{r.code}: {r.detail}" for r in only.reasons)
+        return f"{only.name} {only.version} isn't eligible: {reasons}"
+    counts = ", ".join(f"{code} {count}" for code, count in sorted(counted_reasons(asked).items()))
+    return f"none of {len(asked)} newer versions is eligible: {counts}"
+
+
+def counted_reasons(candidates: Iterable[Candidate]) -> dict[str, int]:
+    """How many versions each reason keeps out."""
+    return dict(Counter(reason.code for c in candidates for reason in c.reasons))
 
 
 def closure_notes(changes: tuple[LockChange, ...], target: str) -> tuple[str, ...]:

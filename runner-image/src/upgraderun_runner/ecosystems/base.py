@@ -221,12 +221,22 @@ class Target:
     to_version: str
 
 
+NOT_NAMED: Final = "not_named"
+NOT_PINNED: Final = "not_pinned_version"
+"""Reasons that say what the run asks for, not what is wrong with a version."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ineligibility:
     """One reason against a version, with the facts a person needs (age, limit, range...)."""
 
     code: str
     detail: str
+
+    @property
+    def is_wish(self) -> bool:
+        """Whether the run itself asked for something else."""
+        return self.code in {NOT_NAMED, NOT_PINNED}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,10 @@ from upgraderun_protocol.records import to_bytes, to_json
 from upgraderun_runner.agent.report import (
     ReportFacts,
     candidate_notes,
+    counted_reasons,
     refusal_notes,
     validation_notes,
+    why_nothing,
 )
 from upgraderun_runner.ecosystems.base import (
     AcquisitionFailed,
@@ -404,19 +406,13 @@ def _pair_of(target: str) -> tuple[str, str]:
 
 def _nothing_eligible(candidates: CandidateList) -> ReportFacts:
     """`requires_newer_toolchain` if the toolchain alone keeps some version out (§5.1)."""
-    reasons: dict[str, int] = {}
-    for candidate in candidates.candidates:
-        for reason in candidate.reasons:
-            reasons[reason.code] = reasons.get(reason.code, 0) + 1
-    counted = ", ".join(f"{code} {count}" for code, count in sorted(reasons.items()))
-    total = len(candidates.candidates)
-    message = (
-        f"none of {total} newer versions is eligible: {counted}"
-        if total
-        else "no direct dependency has a newer version"
-    )
     outcome = "requires_newer_toolchain" if candidates.toolchain_alone_blocks else "no_candidate"
-    return ReportFacts(outcome, message, notes=candidate_notes(candidates), counts=reasons)
+    return ReportFacts(
+        outcome,
+        why_nothing(candidates),
+        notes=candidate_notes(candidates),
+        counts=counted_reasons(candidates.candidates),
+    )
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from upgraderun_runner.ecosystems.base import (
+    NOT_NAMED,
+    NOT_PINNED,
     Candidate,
     CandidateList,
     ChangeClass,
@@ -227,10 +229,10 @@ def _wish_reasons(name: str, version: str, options: SelectionOptions) -> Iterato
     if name in {canonicalize_name(denied) for denied in options.deny}:
         yield Ineligibility("denied", "the policy denies it")
     if options.dependency and canonicalize_name(options.dependency) != name:
-        yield Ineligibility("not_named", f"the run names {options.dependency}")
+        yield Ineligibility(NOT_NAMED, f"the run names {options.dependency}")
     pinned = bool(options.version) and parse_version(options.version) == Version(version)
     if options.version and not pinned:
-        yield Ineligibility("not_pinned_version", f"the run pins {options.version}")
+        yield Ineligibility(NOT_PINNED, f"the run pins {options.version}")
     if (name, version) in options.already_proposed:
         yield Ineligibility("already_proposed", "an open pull request has this target")
     if (name, version) in options.declined and not pinned:
