@@ -1,7 +1,7 @@
 """Tests here run pods on a real cluster.
 
-Runs in pods share one installation of the operator and one pair of servers; each module has a
-namespace of its own.
+Runs in pods share one pair of servers; each module installs the operator and has a namespace of its
+own.
 """
 
 import uuid
@@ -44,8 +44,9 @@ def outside(
     close_servers(cluster.client, space)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def operator(cluster: Cluster, images: dict[str, str], outside: Outside) -> Iterator[Installation]:
+    """The one installation of the cluster, as these runs need it; the demo needs another one."""
     installation = Installation(
         images["operator"],
         outside.bundle,
