@@ -27,6 +27,7 @@ from upgraderun_operator.adapters.writer import StatusWriter
 from upgraderun_operator.answers import (
     CreateAnswer,
     DeleteAnswer,
+    GetAnswer,
     KubeObject,
     NotFound,
     Ok,
@@ -82,9 +83,22 @@ class MovedClock(SystemClock):
 
 
 class CountingClient(KubeClient):
-    """Counts the writes that leave this process, by verb and kind."""
+    """Counts what leaves this process: writes by verb and kind, reads of single objects by kind."""
 
     writes: Counter[str]
+    reads: Counter[str]
+
+    async def get(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        *,
+        timeout_seconds: float | None = None,
+    ) -> GetAnswer:
+        """Count, then read."""
+        self.reads[resource.plural] += 1
+        return await super().get(resource, namespace, name, timeout_seconds=timeout_seconds)
 
     async def create(
         self,
@@ -157,6 +171,11 @@ class Desk:
         """Writes so far."""
         return self.client.writes
 
+    @property
+    def reads(self) -> Counter[str]:
+        """Reads of single objects so far."""
+        return self.client.reads
+
 
 @contextlib.asynccontextmanager
 async def open_desk(
@@ -170,7 +189,7 @@ async def open_desk(
     """Be one leader until the block ends."""
     clock = clock or MovedClock()
     client = CountingClient(from_kubeconfig(server.kubeconfig), clock, UNLIMITED)
-    client.writes = Counter()
+    client.writes, client.reads = Counter(), Counter()
     leader = FixedLeader(Epoch(epoch))
     async with client, GitHubReader() as forge:
         store = VolumeStore(folder, clock)

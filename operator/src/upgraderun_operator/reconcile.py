@@ -6,43 +6,36 @@
 
 Callers: the engine's workers. A pass that finds nothing to do writes nothing. The run and everything
 a rule asks for is read from the API server itself, so what is decided on is never older than the
-pass. No other module catches what an effect answers.
+pass; what an effect of the pass didn't touch, or wrote itself, isn't read again (`perform.keeping`).
+No other module catches what an effect answers.
 """
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from upgraderun_operator import limits
 from upgraderun_operator.build.events import EventText
 from upgraderun_operator.decide.decision import Decision, Look, Need, Pause
-from upgraderun_operator.decide.effects import (
-    Append,
-    CreateClaim,
-    CreatePublisherPod,
-    CreateRunLease,
-    CreateRunnerPod,
-    Effect,
-    TakeRepositoryLease,
-)
+from upgraderun_operator.decide.effects import Append, Effect
 from upgraderun_operator.decide.observation import Observation
 from upgraderun_operator.decide.readings import NOT_READ
 from upgraderun_operator.decide.run import decide
 from upgraderun_operator.journal.facts import Wait
 from upgraderun_operator.journal.guards import LeaderEpochAtMost
 from upgraderun_operator.journal.run import RunView
-from upgraderun_operator.journal.writes import Broken, Change, Gone, Unavailable
+from upgraderun_operator.journal.writes import Broken, Change, Gone, ReadResult, Unavailable
 from upgraderun_operator.keys import Key, Wake
 from upgraderun_operator.model.objects import parse_run
 from upgraderun_operator.observe.readers import Readers
 from upgraderun_operator.observe.world import World
+from upgraderun_operator.perform.keeping import Kept, kept_after
 from upgraderun_operator.perform.results import (
     Applied,
     Moved,
     NoAnswer,
+    NotApplied,
     Refusal,
-    Result,
     RunGone,
 )
 from upgraderun_operator.perform.table import Performer
@@ -56,27 +49,12 @@ Ended = Callable[[Key, str, str | None], None]
 """Called once per finalized run with its outcome and its kind of conflict: for metrics."""
 
 
-_STARTING = frozenset({Need.POD, Need.CLAIM, Need.LEASE, Need.FROZEN})
-_STAYS_TRUE: Mapping[type[Any], frozenset[Need]] = {
-    TakeRepositoryLease: frozenset({Need.POLICY, Need.DECISIONS}),
-    Append: frozenset({Need.CLAIM, Need.LEASE, Need.REPOSITORY}),
-    CreateClaim: _STARTING - {Need.CLAIM},
-    CreateRunLease: _STARTING - {Need.LEASE},
-    CreateRunnerPod: _STARTING - {Need.POD},
-    CreatePublisherPod: _STARTING - {Need.POD},
-}
-"""Readings that an effect doesn't touch: the next step of the same call needn't repeat them."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Next:
-    """How a pass goes on: with a wake-up, or (None) with another look.
-
-    `kept`: readings of this run, by field, that still hold.
-    """
+    """How a pass goes on: with a wake-up, or (None) with another step, from what is kept."""
 
     wake: Wake | None
-    kept: Mapping[str, Any] = field(default_factory=dict)
+    kept: Kept | None = None
 
 
 _AGAIN = _Next(None)
@@ -103,12 +81,16 @@ class Reconciler:
         log.info("run %s/%s: more to do than one pass may", key.namespace, key.name)
         return Wake(after_seconds=0.0)
 
-    async def _step(self, key: Key, kept: Mapping[str, Any]) -> _Next:
+    async def _step(self, key: Key, kept: Kept | None) -> _Next:
         epoch = self._world.leader.epoch
         if epoch is None:
             return _Next(Wake())
         started = self._world.clock.monotonic()
-        view = await self._world.runs.read(key.namespace, key.name)
+        if kept is not None and started - kept.since > limits.KEPT_SECONDS_MAX:
+            kept = None
+        view: ReadResult | None = kept.view if kept is not None else None
+        if view is None:
+            view = await self._world.runs.read(key.namespace, key.name)
         match view:
             case RunView() if (view.facts.leader_epoch or epoch) > epoch:
                 # Another replica leads now, or somebody deleted the leader Lease and it counts
@@ -118,9 +100,9 @@ class Reconciler:
             case RunView():
                 first = self._first(key, view, epoch)
                 # A name may belong to another run by now: what was read then isn't about this one.
-                held = kept if kept.get("uid") == view.uid else {}
-                readings = {name: value for name, value in held.items() if name != "uid"}
-                return await self._go_on(replace(first, **readings), started)
+                if kept is None or kept.uid != view.uid:
+                    return await self._go_on(first, started)
+                return await self._go_on(replace(first, **kept.readings), kept.since)
             case Gone():
                 return _Next(Wake(gone=True))
             case Broken():
@@ -157,7 +139,7 @@ class Reconciler:
         log.info("%s: %s", decision.rule, self._safe(decision.message))
         if self._world.leader.epoch != seen.leader:
             return _Next(Wake())
-        return await self._performed(seen, what)
+        return await self._performed(seen, what, started)
 
     async def _decided(self, seen: Observation, started: float) -> tuple[Observation, Decision]:
         """Read whatever the rules ask for, each part once."""
@@ -211,17 +193,17 @@ class Reconciler:
         change = Change(wait=wait, leader_epoch=seen.leader)
         effect = Append(change, (LeaderEpochAtMost(seen.leader),), events=events)
         result = await self._performer.perform(seen, effect)
-        return None if isinstance(result, Applied) else await self._after(seen, effect, result)
+        return None if isinstance(result, Applied) else await self._failed(seen, result)
 
-    async def _performed(self, seen: Observation, effect: Effect) -> _Next:
+    async def _performed(self, seen: Observation, effect: Effect, started: float) -> _Next:
         result = await self._performer.perform(seen, effect)
-        return await self._after(seen, effect, result)
+        if not isinstance(result, Applied):
+            return await self._failed(seen, result)
+        self._count_end(seen, effect)
+        return _Next(None, kept_after(seen, effect, result, started))
 
-    async def _after(self, seen: Observation, effect: Effect, result: Result) -> _Next:
+    async def _failed(self, seen: Observation, result: NotApplied) -> _Next:
         match result:
-            case Applied():
-                self._count_end(seen, effect)
-                return _Next(None, _kept(seen, effect))
             case Moved(why):
                 log.info("run %s: %s; looking again", seen.holder, why)
                 return _AGAIN
@@ -259,9 +241,3 @@ class Reconciler:
 
     def _safe(self, text: str) -> str:
         return str(self._world.redactor.redact(text, MESSAGE_MAX))
-
-
-def _kept(seen: Observation, effect: Effect) -> Mapping[str, Any]:
-    """Readings that hold after an effect; the run itself is read anew in every step."""
-    stays = _STAYS_TRUE.get(type(effect), frozenset())
-    return {"uid": seen.view.uid, **{need.value: getattr(seen, need.value) for need in stays}}

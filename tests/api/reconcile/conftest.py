@@ -113,6 +113,7 @@ def make(desk: Desk, host: Host) -> Make:
             spec={"repository": {"url": host.repository_url(repository), "branch": "main"}, **spec},
         )
         desk.writes.clear()
+        desk.reads.clear()
         return Play(desk, host, namespace, name, repository, made["metadata"]["uid"])
 
     return make_run

@@ -95,8 +95,9 @@ class Appending:
 
 def _result(written: WriteResult) -> Result:
     match written:
-        case Done():
-            return Applied()
+        case Done(view, _, wrote):
+            # What wasn't written is the newest version that was seen, maybe before this pass.
+            return Applied(view if wrote else None)
         case GuardFailed(failure, _):
             return Moved(f"{type(failure.guard).__name__}: {failure.found}")
         case Contended():

@@ -1,11 +1,19 @@
 """How an effect can end. Values only; `reconcile` turns them into the next step of a pass."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from upgraderun_operator.journal.run import RunView
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """It stands. Look again: what it changed is seen, not assumed."""
+    """It stands. What it changed is seen, not assumed.
+
+    `view`: the version of the run that this effect wrote, as the API server answered; None if it
+    wrote none.
+    """
+
+    view: RunView | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +48,5 @@ class RunGone:
     """No run of that name and UID is left."""
 
 
-Result = Applied | Moved | NoAnswer | Refusal | RunGone
+NotApplied = Moved | NoAnswer | Refusal | RunGone
+Result = Applied | NotApplied
