@@ -119,7 +119,10 @@ def owned_by_ordinary_user(directory: Path) -> Path:
 
 
 def _uv(*arguments: str) -> None:
-    subprocess.run([str(UV), *arguments], check=True, cwd=ROOT)
+    # As in the image: the ordinary user may not write what Python compiles, so each process would
+    # compile the runner and its libraries again.
+    compiled = {**os.environ, "UV_COMPILE_BYTECODE": "1"}
+    subprocess.run([str(UV), *arguments], check=True, cwd=ROOT, env=compiled)
 
 
 def give_away(folder: Path) -> None:
