@@ -1,5 +1,7 @@
 """A step announces its commands before the first of them runs (DESIGN §6, `sb/<step>`)."""
 
+from dataclasses import replace
+
 import pytest
 
 from upgraderun_runner.sandbox.commands import Command, CommandResult, Profile
@@ -40,6 +42,15 @@ async def test_the_plan_is_announced_once_and_before_the_first_command() -> None
 
     assert ["plan [('a',), ('b',)]", "baseline.1 a", "baseline.2 b"] == log
     assert ["baseline.1", "baseline.2"] == [e.command_id for e in step.executed]
+
+
+async def test_an_executed_command_says_where_it_ran() -> None:
+    step = StepCommands(Driver([]), "s1")
+    await step.plan([command("a")])
+    await step.run(replace(command("a"), workdir="/scratch/here"))
+
+    assert [("a",)] == [e.argv for e in step.executed]
+    assert ["/scratch/here"] == [e.workdir for e in step.executed]
 
 
 async def test_no_command_runs_without_a_plan() -> None:

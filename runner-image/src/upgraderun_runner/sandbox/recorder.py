@@ -23,11 +23,12 @@ class PlannedCommand:
 
 @dataclass(frozen=True, slots=True)
 class ExecutedCommand:
-    """A command as the outcome's artifact shows it."""
+    """A command as the outcome's artifact shows it: enough to run it again in the same place."""
 
     command_id: str
     argv: tuple[str, ...]
     profile: str
+    workdir: str
     exit_code: int
     timed_out: bool
     killed: bool
@@ -100,6 +101,7 @@ def _executed(command_id: str, command: Command, result: CommandResult) -> Execu
         command_id=command_id,
         argv=command.argv,
         profile=command.profile.value,
+        workdir=command.workdir,
         exit_code=result.exit_code,
         timed_out=result.timed_out,
         killed=result.killed,
