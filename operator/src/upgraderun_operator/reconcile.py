@@ -32,6 +32,7 @@ from upgraderun_operator.observe.world import World
 from upgraderun_operator.perform.keeping import Kept, kept_after
 from upgraderun_operator.perform.results import (
     Applied,
+    Exists,
     Moved,
     NoAnswer,
     NotApplied,
@@ -193,13 +194,18 @@ class Reconciler:
         change = Change(wait=wait, leader_epoch=seen.leader)
         effect = Append(change, (LeaderEpochAtMost(seen.leader),), events=events)
         result = await self._performer.perform(seen, effect)
+        assert not isinstance(result, Exists), "an append creates nothing"
         return None if isinstance(result, Applied) else await self._failed(seen, result)
 
     async def _performed(self, seen: Observation, effect: Effect, started: float) -> _Next:
         result = await self._performer.perform(seen, effect)
-        if not isinstance(result, Applied):
-            return await self._failed(seen, result)
-        self._count_end(seen, effect)
+        match result:
+            case Applied():
+                self._count_end(seen, effect)
+            case Exists(need):
+                seen = await self._readers.look(seen, need)
+            case _:
+                return await self._failed(seen, result)
         return _Next(None, kept_after(seen, effect, result, started))
 
     async def _failed(self, seen: Observation, result: NotApplied) -> _Next:

@@ -6,8 +6,12 @@ from typing import Any
 import pytest
 
 from clusterlib.apiserver import ApiServer
-from support.desk import Make, open_desk
+from support.desk import Desk, Make, open_desk
 from upgraderun_operator import limits
+from upgraderun_operator.answers import Ok
+from upgraderun_operator.resources import CLAIMS, LEASES, PODS, Resource
+from upgraderun_protocol.ids import RunUid
+from upgraderun_protocol.slugs import child_name
 
 pytestmark = pytest.mark.api
 
@@ -15,11 +19,67 @@ BASELINE: dict[str, Any] = {"mode": "Baseline", "publication": {"enabled": False
 NO_FORGE: dict[str, Any] = {"credentials": {}}
 
 
-async def test_a_start_reads_the_run_once(make: Make) -> None:
+async def test_a_start_reads_each_thing_once(make: Make) -> None:
+    """Volume and run Lease are made without a look; what a creation answers isn't read again."""
     play = await make(policy=NO_FORGE, **BASELINE)
     await play.go()
-    assert play.desk.reads["upgraderuns"] == 1
+    once = ("upgraderuns", "upgradepolicies", "leases", "pods", "serviceaccounts")
+    assert dict.fromkeys(once, 1) == dict(play.desk.reads)
     assert "a1 done" in await play.entries()
+
+
+class Killed(BaseException):
+    """What SIGKILL is to a process: nothing handles it."""
+
+
+@pytest.mark.parametrize("point", ["pvc.applied", "runner_pod.applied"])
+async def test_what_a_killed_start_made_is_adopted(
+    make: Make, desk: Desk, cluster: ApiServer, tmp_path: Path, point: str
+) -> None:
+    play = await make(policy=NO_FORGE, **BASELINE)
+
+    def kill(reached: str) -> None:
+        if reached == point:
+            raise Killed
+
+    async with open_desk(cluster, tmp_path / "store", fault=kill) as killed:
+        with pytest.raises(Killed):
+            await killed.reconcile(play.key)
+    await play.go()
+    assert "a1 done" in await play.entries()
+    assert len(await play.listed(CLAIMS)) == 1
+    assert len(await play.listed(PODS)) == 1
+
+
+@pytest.mark.parametrize(
+    ("resource", "spec", "kind"),
+    [
+        (
+            CLAIMS,
+            {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+            "ForeignClaim",
+        ),
+        (LEASES, {"leaseDurationSeconds": 30}, "ForeignLease"),
+    ],
+)
+async def test_a_strangers_child_is_found_by_its_creation_and_stays(
+    make: Make, resource: Resource, spec: dict[str, Any], kind: str
+) -> None:
+    play = await make(policy=NO_FORGE, **BASELINE)
+    body = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": child_name(play.name, RunUid(play.uid))},
+        "spec": spec,
+    }
+    made = await play.desk.client.create(resource, play.namespace, body)
+    assert isinstance(made, Ok), made
+    await play.go()
+    assert (await play.status())["conflict"]["kind"] == kind
+    assert [] == await play.listed(PODS)
+    assert [made.value["metadata"]["uid"]] == [
+        one["metadata"]["uid"] for one in await play.listed(resource)
+    ]
 
 
 async def test_what_is_kept_grows_old(make: Make, cluster: ApiServer, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from support.scenes import UID, Scene, a_pod, at
+from support.scenes import LEADER, UID, Scene, a_pod, at
 from upgraderun_operator.decide.decision import Decision, Look, Need, Pause
 from upgraderun_operator.decide.effects import (
     Append,
@@ -13,9 +13,10 @@ from upgraderun_operator.decide.effects import (
     CreateRunLease,
     CreateRunnerPod,
 )
-from upgraderun_operator.decide.readings import ABSENT, Unreadable
+from upgraderun_operator.decide.readings import ABSENT, NOT_READ, Unreadable
 from upgraderun_operator.decide.run import decide
 from upgraderun_operator.decide.views import ChildView
+from upgraderun_operator.journal.facts import Facts, Wait
 
 CLAIM = ChildView("run-3f1c9a2b", "claim", UID)
 LEASE = ChildView("run-3f1c9a2b", "lease", UID)
@@ -98,11 +99,24 @@ class TestVolume:
         assert isinstance(decision.what, Pause)
         assert decision.what.shown
 
-    def test_isnt_asked_for_by_a_publisher(self) -> None:
-        assert Look(Need.LEASE) == decide(delivery().seen(pod=ABSENT)).what
+    def test_isnt_made_for_a_publisher(self) -> None:
+        assert isinstance(decide(delivery().seen(pod=ABSENT)).what, CreateRunLease)
 
-    def test_is_asked_for_by_a_runner(self) -> None:
-        assert Look(Need.CLAIM) == decide(first().seen(pod=ABSENT)).what
+    def test_of_the_first_runner_is_made_without_a_look(self) -> None:
+        assert isinstance(decide(first().seen(pod=ABSENT)).what, CreateClaim)
+
+    def test_of_a_later_runner_is_looked_for(self) -> None:
+        second = Scene().working().end(cause="crashed").planned("a2")
+        assert Look(Need.CLAIM) == decide(second.seen(pod=ABSENT)).what
+        assert Look(Need.LEASE) == decide(second.seen(pod=ABSENT, claim=CLAIM)).what
+
+    def test_of_a_run_that_shows_a_wait_is_looked_for(self) -> None:
+        waits = first()
+        waits.facts = Facts(leader_epoch=LEADER, wait=Wait("StorageUnavailable", "m", at(-5)))
+        assert Look(Need.CLAIM) == decide(waits.seen(pod=ABSENT)).what
+
+    def test_is_built_from_the_frozen_policy(self) -> None:
+        assert Look(Need.FROZEN) == decide(first().seen(pod=ABSENT, frozen=NOT_READ)).what
 
 
 class TestLease:

@@ -18,6 +18,7 @@ from upgraderun_operator.answers import (
     Unknown,
 )
 from upgraderun_operator.build.events import EventText
+from upgraderun_operator.decide.decision import Need
 from upgraderun_operator.decide.effects import (
     AddFinalizer,
     Announce,
@@ -31,7 +32,7 @@ from upgraderun_operator.decide.effects import (
     TakeRepositoryLease,
     WriteReport,
 )
-from upgraderun_operator.decide.views import Holder, RepositoryLeaseView
+from upgraderun_operator.decide.views import ChildView, Holder, RepositoryLeaseView
 from upgraderun_operator.finalize.cleanup import Cleanup, cleanup_table
 from upgraderun_operator.journal.guards import GuardFailure, NoVerdict
 from upgraderun_operator.journal.writes import (
@@ -52,7 +53,7 @@ from upgraderun_operator.observe.world import World
 from upgraderun_operator.perform.appending import Appending
 from upgraderun_operator.perform.creating import Creating
 from upgraderun_operator.perform.repository import Repository
-from upgraderun_operator.perform.results import Applied, Moved, NoAnswer, Refusal, RunGone
+from upgraderun_operator.perform.results import Applied, Exists, Moved, NoAnswer, Refusal, RunGone
 from upgraderun_operator.perform.table import Performer, table
 from upgraderun_operator.perform.telling import TRIES_MAX, Telling
 from upgraderun_protocol.entries import Draft, EntryState
@@ -60,7 +61,8 @@ from upgraderun_protocol.ids import EntryId, Epoch, PodUid
 from upgraderun_protocol.redact import Redactor
 
 SEEN = Scene().working().seen()
-POD = {"spec": {"serviceAccountName": "upgraderun-runner"}}
+CHILD = {"metadata": {"name": "child", "uid": "u", "creationTimestamp": "2026-01-01T11:00:00Z"}}
+POD = {**CHILD, "spec": {"serviceAccountName": "upgraderun-runner"}}
 
 
 @dataclass
@@ -162,8 +164,8 @@ NO_ANSWER = NoAnswer("cluster", "timeout", 3.0)
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (Ok({}), Applied()),
-        (AlreadyExists("x"), Applied()),
+        (Ok(CHILD), Applied()),
+        (AlreadyExists("x"), Exists(Need.CLAIM)),
         (NotFound(), NoAnswer("cluster", "the namespace is gone or going")),
         (UNKNOWN, NO_ANSWER),
         (
@@ -178,7 +180,9 @@ async def test_creating_a_volume(answer: Any, expected: Any) -> None:
 
 
 async def test_creating_the_run_lease() -> None:
-    assert Applied() == await Creating(world()).run_lease(SEEN, CreateRunLease({}))
+    result = await Creating(world()).run_lease(SEEN, CreateRunLease(CHILD))
+    assert isinstance(result, Applied)
+    assert {Need.LEASE: ChildView("child", "u", None)} == dict(result.found)
 
 
 class TestPod:
@@ -188,7 +192,9 @@ class TestPod:
         cluster = Answering({"get": NotFound()})
         creating = Creating(world(cluster))
         for _ in range(2):
-            assert Applied() == await creating.pod(SEEN, CreateRunnerPod(POD))
+            result = await creating.pod(SEEN, CreateRunnerPod(POD))
+            assert isinstance(result, Applied)
+            assert result.found[Need.POD].uid == "u"
         kinds = [kind for verb, kind, _ in cluster.asked if verb == "create"]
         assert kinds == ["serviceaccounts", "pods", "pods"]
         account = cluster.asked[1][2]
@@ -271,7 +277,10 @@ class TestRepository:
         cluster = Answering({})
         free = RepositoryLeaseView("repo-1", Holder.FREE, raw=self.raw, frozen={"a/b/c": "x@1"})
         effect = TakeRepositoryLease("u", self.me, free)
-        assert Applied() == await Repository(world(cluster)).take(SEEN, effect)
+        result = await Repository(world(cluster)).take(SEEN, effect)
+        assert isinstance(result, Applied)
+        assert result.found[Need.REPOSITORY].holder is Holder.OURS
+        assert result.found[Need.REPOSITORY].raw == cluster.asked[0][2]
         body = cluster.asked[0][2]
         assert body["metadata"]["resourceVersion"] == "9"
         assert body["spec"]["leaseTransitions"] == 5
@@ -435,7 +444,7 @@ class TestFaultPoints:
 
     async def test_of_an_effect_without_an_entry(self) -> None:
         assert ["pvc.before", "pvc.applied", "pvc.recorded"] == await self.passed(
-            Answering({}), CreateClaim({})
+            Answering({}), CreateClaim(CHILD)
         )
 
     async def test_of_an_effect_whose_entry_comes_later(self) -> None:
@@ -447,7 +456,7 @@ class TestFaultPoints:
         assert ["pvc.before"] == await self.passed(Answering({"create": UNKNOWN}), CreateClaim({}))
 
     async def test_of_an_effect_without_points(self) -> None:
-        assert [] == await self.passed(Answering({}), CreateRunLease({}))
+        assert [] == await self.passed(Answering({}), CreateRunLease(CHILD))
 
 
 def test_every_effect_has_a_function() -> None:

@@ -28,7 +28,7 @@ from upgraderun_operator.decide.make import (
 )
 from upgraderun_operator.decide.observation import Observation
 from upgraderun_operator.decide.planning import pod_manifest
-from upgraderun_operator.decide.readings import ABSENT, known
+from upgraderun_operator.decide.readings import ABSENT, NOT_READ, known
 from upgraderun_operator.decide.views import ChildView, PodView
 from upgraderun_operator.journal.records import PodRecord, Role
 from upgraderun_operator.journal.writes import Change
@@ -82,7 +82,7 @@ def volume_is_missing(seen: Observation) -> Decision | None:
     """A runner pod needs its run's volume; a stranger's under that name is a conflict."""
     if planned_pod(seen).role is not Role.RUNNER:
         return None
-    waiting = unread(seen, Need.CLAIM, Need.FROZEN)
+    waiting = _unread_child(seen, Need.CLAIM) or unread(seen, Need.FROZEN)
     if waiting is not None:
         return waiting
     claim = known(seen.claim)
@@ -94,7 +94,7 @@ def volume_is_missing(seen: Observation) -> Decision | None:
 
 def lease_is_missing(seen: Observation) -> Decision | None:
     """The run Lease exists before the pod that will hold it; a stranger's is a conflict."""
-    waiting = unread(seen, Need.LEASE)
+    waiting = _unread_child(seen, Need.LEASE)
     if waiting is not None:
         return waiting
     lease = known(seen.lease)
@@ -136,6 +136,13 @@ def planned_pod(seen: Observation) -> PodRecord:
     pod = seen.state.last_pod
     assert pod is not None
     return pod
+
+
+def _unread_child(seen: Observation, need: Need) -> Decision | None:
+    """Ask for a child, but not for one that surely isn't there yet: its creation will tell."""
+    fresh = planned_pod(seen).number == 1 and seen.facts.wait is None
+    missing = fresh and getattr(seen, need.value) is NOT_READ
+    return None if missing else unread(seen, need)
 
 
 def _started(planned: PodRecord, pod: PodView) -> EventText:

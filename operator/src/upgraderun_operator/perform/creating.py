@@ -1,10 +1,10 @@
 """Creates children of a run: volume, Leases, pods, report. One effect per function.
 
-AlreadyExists isn't an error and no adoption: the next look reads what stands under the name and
-compares its owner. Callers: `perform.table`.
+AlreadyExists isn't an error and no adoption: what stands under the name is read then, and its
+owner compared. Callers: `perform.table`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from upgraderun_operator.answers import (
@@ -12,12 +12,14 @@ from upgraderun_operator.answers import (
     Conflict,
     CreateAnswer,
     Denied,
+    KubeObject,
     NotFound,
     Ok,
     PutAnswer,
     Unknown,
 )
 from upgraderun_operator.build.reports import report_manifest
+from upgraderun_operator.decide.decision import Need
 from upgraderun_operator.decide.effects import (
     CreateClaim,
     CreatePublisherPod,
@@ -26,9 +28,11 @@ from upgraderun_operator.decide.effects import (
     WriteReport,
 )
 from upgraderun_operator.decide.observation import Observation
+from upgraderun_operator.decide.views import PodView
 from upgraderun_operator.model.conditions import StalledReason
+from upgraderun_operator.observe.convert import child_view, pod_view
 from upgraderun_operator.observe.world import World
-from upgraderun_operator.perform.results import Applied, Moved, NoAnswer, Refusal, Result
+from upgraderun_operator.perform.results import Applied, Exists, Moved, NoAnswer, Refusal, Result
 from upgraderun_operator.resources import (
     CLAIMS,
     LEASES,
@@ -50,12 +54,12 @@ class Creating:
     async def claim(self, seen: Observation, effect: CreateClaim) -> Result:
         """Make the workspace volume."""
         answer = await self._world.cluster.create(CLAIMS, seen.view.ref.namespace, effect.manifest)
-        return _created(answer, StalledReason.STORAGE_UNAVAILABLE)
+        return _child(answer, StalledReason.STORAGE_UNAVAILABLE, Need.CLAIM, child_view)
 
     async def run_lease(self, seen: Observation, effect: CreateRunLease) -> Result:
         """Make the run Lease."""
         answer = await self._world.cluster.create(LEASES, seen.view.ref.namespace, effect.manifest)
-        return _created(answer, StalledReason.POD_UNSCHEDULABLE)
+        return _child(answer, StalledReason.POD_UNSCHEDULABLE, Need.LEASE, child_view)
 
     async def pod(self, seen: Observation, effect: CreateRunnerPod | CreatePublisherPod) -> Result:
         """Make a pod, and before it the account it runs under, which has no rights at all."""
@@ -68,7 +72,11 @@ class Creating:
         if isinstance(answer, Denied):
             # The account may have been deleted meanwhile: look for it again the next time.
             self._accounts.discard((namespace, account))
-        return _created(answer, StalledReason.POD_UNSCHEDULABLE)
+
+        def view(raw: KubeObject) -> PodView:
+            return pod_view(raw, seen.now, self._world.redactor)
+
+        return _child(answer, StalledReason.POD_UNSCHEDULABLE, Need.POD, view)
 
     async def report(self, seen: Observation, effect: WriteReport) -> Result:
         """Create the UpgradeReport, or replace the version that was seen."""
@@ -111,6 +119,19 @@ def _account_manifest(namespace: str, name: str) -> Mapping[str, Any]:
         "metadata": {"name": name, "namespace": namespace},
         "automountServiceAccountToken": False,
     }
+
+
+def _child(
+    answer: CreateAnswer, reason: StalledReason, need: Need, view: Callable[[KubeObject], object]
+) -> Result:
+    """Say how the creation of a child ended that a rule may ask for."""
+    match answer:
+        case Ok(raw):
+            return Applied(found={need: view(raw)})
+        case AlreadyExists():
+            return Exists(need)
+        case _:
+            return _created(answer, reason)
 
 
 def _created(answer: CreateAnswer, reason: StalledReason) -> Result:

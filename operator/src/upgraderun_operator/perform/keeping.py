@@ -22,7 +22,7 @@ from upgraderun_operator.decide.effects import (
 )
 from upgraderun_operator.decide.observation import Observation
 from upgraderun_operator.journal.run import RunView
-from upgraderun_operator.perform.results import Applied
+from upgraderun_operator.perform.results import Applied, Exists
 from upgraderun_protocol.ids import RunUid
 
 _STARTING: Final = frozenset({Need.POD, Need.CLAIM, Need.LEASE, Need.FROZEN})
@@ -63,9 +63,27 @@ class Kept:
     readings: Mapping[str, Any]
 
 
-def kept_after(seen: Observation, effect: Effect, applied: Applied, since: float) -> Kept:
-    """Keep what still holds after this effect. `since`: when the pass read the oldest of it."""
-    stays = _STAYS_TRUE.get(type(effect), frozenset())
-    view = seen.view if isinstance(effect, _LEAVES_THE_RUN) else applied.view
+def kept_after(seen: Observation, effect: Effect, result: Applied | Exists, since: float) -> Kept:
+    """Keep what still holds after this effect. `since`: when the pass read the oldest of it.
+
+    Of what exists already, `seen` holds what was read since.
+    """
+    stays = set(_STAYS_TRUE.get(type(effect), frozenset()))
+    if isinstance(effect, Append) and effect.records is not None:
+        stays.add(Need.POD)  # the write recorded the very pod that this pass saw or made
+    if isinstance(result, Exists):
+        return _kept(seen, seen.view, stays | {result.need}, {}, since)
+    view = seen.view if isinstance(effect, _LEAVES_THE_RUN) else result.view
+    return _kept(seen, view, stays, result.found, since)
+
+
+def _kept(
+    seen: Observation,
+    view: RunView | None,
+    stays: set[Need],
+    found: Mapping[Need, Any],
+    since: float,
+) -> Kept:
     readings = {need.value: getattr(seen, need.value) for need in stays}
+    readings |= {need.value: value for need, value in found.items()}
     return Kept(since, seen.view.uid, view, readings)

@@ -6,13 +6,15 @@ so that no other run of the repository proposes the same upgrade.
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from upgraderun_operator import limits
 from upgraderun_operator.answers import AlreadyExists, Denied, NotFound, Ok, Unknown
+from upgraderun_operator.decide.decision import Need
 from upgraderun_operator.decide.effects import ReleaseRepositoryLease, TakeRepositoryLease
 from upgraderun_operator.decide.observation import Observation
-from upgraderun_operator.decide.views import RepositoryLeaseView
+from upgraderun_operator.decide.views import Holder, RepositoryLeaseView
 from upgraderun_operator.model.names import GROUP
 from upgraderun_operator.observe.repository import FROZEN_ANNOTATION
 from upgraderun_operator.observe.world import World
@@ -37,8 +39,8 @@ class Repository:
             body = _new(namespace, lease.name, effect.url, effect.holder, now)
             answer = await self._world.cluster.create(LEASES, namespace, body)
             match answer:
-                case Ok():
-                    return Applied()
+                case Ok(raw):
+                    return _taken(lease, raw)
                 case AlreadyExists():
                     return Moved("another run took the repository first")
                 case NotFound() | Denied() | Unknown():
@@ -50,7 +52,8 @@ class Repository:
             "renewTime": now,
             "leaseTransitions": int(spec.get("leaseTransitions") or 0) + 1,
         }
-        return replaced(await self._world.cluster.put(LEASES, _changed(lease.raw, spec, lease)))
+        written = await self._world.cluster.put(LEASES, _changed(lease.raw, spec, lease))
+        return _taken(lease, written.value) if isinstance(written, Ok) else replaced(written)
 
     async def release(self, _seen: Observation, effect: ReleaseRepositoryLease) -> Result:
         """Stop being the holder, against the version that was seen ours."""
@@ -62,6 +65,12 @@ class Repository:
             frozen[effect.holder] = effect.frozen
         body = _changed(lease.raw, spec, lease, frozen)
         return replaced(await self._world.cluster.put(LEASES, body))
+
+
+def _taken(lease: RepositoryLeaseView, raw: Mapping[str, Any]) -> Applied:
+    """The Lease is ours in the version that the API server answered."""
+    ours = replace(lease, holder=Holder.OURS, holder_name="", raw=raw, frozen=lease.frozen or {})
+    return Applied(found={Need.REPOSITORY: ours})
 
 
 def _new(namespace: str, name: str, url: str, holder: str, now: str) -> Mapping[str, Any]:

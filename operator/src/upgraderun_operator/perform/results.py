@@ -1,7 +1,10 @@
 """How an effect can end. Values only; `reconcile` turns them into the next step of a pass."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from upgraderun_operator.decide.decision import Need
 from upgraderun_operator.journal.run import RunView
 
 
@@ -10,10 +13,18 @@ class Applied:
     """It stands. What it changed is seen, not assumed.
 
     `view`: the version of the run that this effect wrote, as the API server answered; None if it
-    wrote none.
+    wrote none. `found`: what it made, as the API server answered.
     """
 
     view: RunView | None = field(default=None, compare=False)
+    found: Mapping[Need, Any] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """Something stands under that name already: read it, its owner tells whose it is."""
+
+    need: Need
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,4 +60,4 @@ class RunGone:
 
 
 NotApplied = Moved | NoAnswer | Refusal | RunGone
-Result = Applied | NotApplied
+Result = Applied | Exists | NotApplied
