@@ -4,14 +4,15 @@ Callers: the programs in `hack/bench`. A bound that is missed is printed and tol
 never raised: the other rows are wanted all the same.
 """
 
+import asyncio
 import math
 import os
 import platform
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 WIDTH: Final = 44
 SPIN: Final = 2_000_000
@@ -21,6 +22,23 @@ def percentile(values: Sequence[float], share: float) -> float:
     """The smallest value that is not below `share` of all."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def run_within(seconds: float, measuring: Coroutine[Any, Any, int]) -> int:
+    """Run a benchmark to its exit code; one that hangs is ended, its servers too, and says so."""
+
+    async def limited() -> int:
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                return await measuring
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        print(f"no end within {seconds / 60:.0f} minutes", flush=True)
+        return 1
+
+    return asyncio.run(limited())
 
 
 def machine() -> str:
