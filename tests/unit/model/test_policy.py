@@ -10,7 +10,6 @@ from upgraderun_operator.model.policy import (
     PolicyRefusal,
     ResolvedPolicy,
     allowed_repository,
-    policy_hash,
     resolve,
 )
 from upgraderun_operator.model.run_spec import UpgradeRunSpec
@@ -223,7 +222,3 @@ class TestRefusals:
         answer = resolved(run(**spec), policy(credentials={}))
 
         assert not answer.publishes
-
-    def test_the_hash_changes_with_the_policy_and_with_nothing_else(self) -> None:
-        assert policy_hash(policy().spec) == resolved(run(), policy()).policy_hash
-        assert policy_hash(policy().spec) != policy_hash(policy(scope={"hardFiles": 19}).spec)

@@ -4,7 +4,6 @@ Rules that refuse come before the first outward call (security.md H21). Callers:
 """
 
 from upgraderun_operator import limits
-from upgraderun_operator.build.bundles import config_hash
 from upgraderun_operator.build.frozen import FrozenAdmission, frozen_bytes
 from upgraderun_operator.decide.chain import Chain
 from upgraderun_operator.decide.decision import Decision, Need
@@ -111,7 +110,7 @@ def admit(seen: Observation) -> Decision:
         {
             "policy": policy.name[:63],
             "generation": str(policy.generation),
-            "configHash": config_hash(seen.run.spec, policy),
+            "configHash": planned.config_hash,
             "repository": str(policy.repository),
             "branch": frozen.branch or None,
             "baseCommit": commit,

@@ -21,7 +21,7 @@ from upgraderun_operator.decide.observation import Observation
 from upgraderun_operator.decide.readings import known
 from upgraderun_operator.journal.records import PodRecord, Role
 from upgraderun_operator.model.policy import ResolvedPolicy
-from upgraderun_protocol.bundle import Delivery
+from upgraderun_protocol.bundle import Bundle, Delivery
 from upgraderun_protocol.canonical import sha256_of
 from upgraderun_protocol.entries import Draft
 from upgraderun_protocol.ids import CommitId, Sha256
@@ -33,10 +33,11 @@ _IMAGE_WORDS_MAX = 150
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """An intent and the bundle that must be stored before it."""
+    """An intent and the bundle that must be stored before it, with what evidence is bound to."""
 
     intent: Draft
     bundle: bytes
+    config_hash: Sha256
 
 
 def plan_attempt(
@@ -45,7 +46,7 @@ def plan_attempt(
     """Plan `a<number>` on this base; the journaled base wins over the wished commit."""
     base = seen.state.base.commit if seen.state.base is not None else commit
     subject = Subject(seen.view.ref, seen.run.spec, frozen.policy, frozen.branch, base)
-    bundle = to_bytes(runner_bundle(subject, f"a{number}", frozen.earlier))
+    bundle = runner_bundle(subject, f"a{number}", frozen.earlier)
     return _planned(seen, "attempt", f"a{number}", frozen.policy, bundle)
 
 
@@ -73,7 +74,7 @@ def next_delivery(seen: Observation, approvers: tuple[str, ...]) -> Planned:
     )
     commit = base_commit(seen)
     subject = Subject(seen.view.ref, seen.run.spec, seen.resolved, base_branch(seen), commit)
-    bundle = to_bytes(publisher_bundle(subject, tag, delivery))
+    bundle = publisher_bundle(subject, tag, delivery)
     return _planned(seen, "delivery", tag, seen.resolved, bundle)
 
 
@@ -110,11 +111,12 @@ def pod_manifest(seen: Observation, pod: PodRecord) -> Mapping[str, Any]:
 
 
 def _planned(
-    seen: Observation, kind: str, tag: str, policy: ResolvedPolicy, bundle: bytes
+    seen: Observation, kind: str, tag: str, policy: ResolvedPolicy, bundle: Bundle
 ) -> Planned:
-    ref = seen.view.ref
+    ref, stored = seen.view.ref, to_bytes(bundle)
     data: dict[str, str | None] = {
         "pod": child_name(ref.name, ref.uid, tag),
         "image": policy.spec.images.runner[-_IMAGE_WORDS_MAX:],
     }
-    return Planned(draft(tag, kind, INTENT, data, {"bundle": sha256_of(bundle)}), bundle)
+    intent = draft(tag, kind, INTENT, data, {"bundle": sha256_of(stored)})
+    return Planned(intent, stored, bundle.config_hash)

@@ -11,8 +11,6 @@ from upgraderun_operator.model.objects import UpgradePolicy
 from upgraderun_operator.model.policy_spec import UpgradePolicySpec
 from upgraderun_operator.model.run_spec import Mode, RunLimits, UpgradeRunSpec
 from upgraderun_protocol.bundle import LimitOptions
-from upgraderun_protocol.canonical import digest_of
-from upgraderun_protocol.ids import Sha256
 from upgraderun_protocol.urls import RepositoryUrl, UrlError, normalise
 
 
@@ -34,7 +32,6 @@ class ResolvedPolicy:
 
     name: str
     generation: int
-    policy_hash: Sha256
     spec: UpgradePolicySpec
     repository: RepositoryUrl
     limits: LimitOptions
@@ -42,11 +39,6 @@ class ResolvedPolicy:
     consecutive_lost_attempts: int
     minimum_release_age_seconds: int
     publishes: bool
-
-
-def policy_hash(spec: UpgradePolicySpec) -> Sha256:
-    """Digest that freezes a policy in the journal (upgrade-run.md §3, phase 0)."""
-    return digest_of(spec.to_json())
 
 
 def publishes(run: UpgradeRunSpec) -> bool:
@@ -69,7 +61,6 @@ def resolve(
     return ResolvedPolicy(
         name=policy.metadata.name,
         generation=policy.metadata.generation,
-        policy_hash=policy_hash(spec),
         spec=spec,
         repository=repository,
         limits=LimitOptions(
