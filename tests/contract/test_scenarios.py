@@ -22,6 +22,7 @@ from support.plain import PlainProject, moved
 from support.scenarios import (
     BuiltScenario,
     Row,
+    Seen,
     build_world,
     load_repository,
     load_table,
@@ -29,7 +30,7 @@ from support.scenarios import (
 )
 from support.scenarios.objects import bare_repository, write_tree
 from support.scenarios.table import FOLDER
-from support.scenarios.world import check_out
+from support.scenarios.world import LOCKED, check_out
 from support.toolchain import Uv
 
 ROWS = load_table()
@@ -259,14 +260,12 @@ def test_an_unsupported_repository_arrives_on_the_server(
 
 def test_worlds_differ_in_nothing_but_addresses(tmp_path: Path, servers: Servers) -> None:
     """Built twice under the same names, a world has the same base commit."""
-    from support.scenarios import Seen
-
     seen = Seen("http://host.fixtures.svc", "http://registry.fixtures.svc")
     row = next(row for row in ROWS if row.id == "patch-safe")
 
-    first, second = (
-        build_world(row, tmp_path / str(i), servers, name="twice", seen=seen) for i in range(2)
-    )
+    first = build_world(row, tmp_path / "first", servers, name="twice", seen=seen)
+    del LOCKED[row.repository]
+    second = build_world(row, tmp_path / "second", servers, name="twice", seen=seen)
 
     assert first.base_commit == second.base_commit
     lock = git(first.local, "show", f"{first.base_commit}:uv.lock")

@@ -1,7 +1,7 @@
 """Rows of the scenario table through the real runner, with real uv and git (upgrade-run.md §15).
 
 The operator's side is a bookkeeper in memory, so that a failure here is the runner's. Every cell of the
-table runs with the real operator in `tests/runs`; these rows are one per way in which a run can end.
+table runs with the real operator in `tests/runs`; here are the few that use most of the runner.
 """
 
 import json
@@ -20,19 +20,43 @@ from upgraderun_protocol.entries import Draft, EntryState
 from upgraderun_protocol.ids import EntryId
 from upgraderun_protocol.outcomes import OUTCOMES
 
-ROWS = (
-    "patch-safe",
-    "breaking-minor",
-    "moved-package-codemod",
-    "protected-change",
-    "baseline-failing",
-    "cooldown-71h",
-    "registry-down-apply",
-    "unsupported-no-lock",
-)
+ROWS = ("patch-safe", "protected-change", "unsupported-no-lock")
 CELLS = cells(tuple(row for row in load_table() if row.id in ROWS))
 OWN_ENTRIES_MAX = 39
 """What runner, publisher and their incarnations may take of the fifty entries of `patch-safe`."""
+PRELUDE_APPENDS = (
+    "workspace/1 intent",
+    "workspace/1 done + profile/1 intent",
+    "profile/1 done",
+    "acquire/1 intent + sb/acquire/1 intent",
+    "acquire/1 done + baseline/1 intent + sb/baseline/1 intent",
+    "baseline/1 done + candidates/1 intent + sb/candidates/1 intent",
+)
+LOOP_APPENDS = (
+    "candidates/1 done + s0/decision done + s0 intent + sb/s0 intent",
+    "s0/promotion intent",
+    "s0/promotion done + s0 done + s1/decision done + s1 intent + sb/s1 intent",
+    "s1 done + s2/decision done + s2 intent + sb/s2 intent",
+    "s2 done + s3/decision done + s3 intent + proposal/s3 intent",
+    "proposal/s3 done + s3 done",
+)
+SCRIPTED_APPENDS = (
+    "candidates/1 done + s0/decision done + s0 intent + s0 done",
+    "s1/decision done + s1 intent + s1 done",
+    "s2/decision done + s2 intent + sb/s2 intent",
+    "s2/promotion intent",
+    "s2/promotion done + s2 done + s3/decision done + s3 intent + sb/s3 intent",
+    "s3 done + s4/decision done + s4 intent + sb/s4 intent",
+    "s4 done + s5/decision done + s5 intent + proposal/s5 intent",
+    "proposal/s5 done + s5 done",
+)
+PUBLISHER_APPENDS = ("push/1 done", "pr/1 intent", "pr/1 done")
+PATCH_SAFE_APPENDS = {
+    "Baseline": (*PRELUDE_APPENDS, *LOOP_APPENDS),
+    "Rules": (*PRELUDE_APPENDS, *LOOP_APPENDS, *PUBLISHER_APPENDS),
+    "Scripted": (*PRELUDE_APPENDS, *SCRIPTED_APPENDS, *PUBLISHER_APPENDS),
+}
+"""Each append is a write of status: what runner and publisher of `patch-safe` send together."""
 pytestmark = pytest.mark.slow
 
 
@@ -62,6 +86,8 @@ async def test_cell_ends_as_the_table_says(
     assert cell.outcome == outcome, told
     assert OUTCOMES[cell.outcome].exit_code == ended.code, told
     _check(cell, row, keeper, told)
+    if row.id == "patch-safe":
+        assert list(PATCH_SAFE_APPENDS[cell.mode]) == keeper.appends
     if row.id == "patch-safe" and cell.mode != "Scripted":
         assert len(keeper.fold) <= OWN_ENTRIES_MAX, keeper.story
 

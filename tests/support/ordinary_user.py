@@ -70,36 +70,13 @@ def runner_environment(directory: Path, *, faults: bool = False) -> RunnerEnviro
         str(ROOT),
     )
     _uv("venv", "--quiet", "--python", SYSTEM_PYTHON, str(directory / "venv"))
-    _uv(
-        "pip",
-        "install",
-        "--quiet",
-        "--python",
-        str(environment.python),
-        "--require-hashes",
-        "-r",
-        str(requirements),
-    )
-    _uv(
-        "pip",
-        "install",
-        "--quiet",
-        "--python",
-        str(environment.python),
-        "--no-deps",
-        *(str(wheel) for wheel in sorted(wheels.glob("*.whl"))),
-    )
+    python = ("--python", str(environment.python))
+    # Compiled, as in the image: the ordinary user can't write bytecode here.
+    _install(*python, "--require-hashes", "-r", str(requirements))
+    _install(*python, "--no-deps", *(str(wheel) for wheel in sorted(wheels.glob("*.whl"))))
     # Where the runner looks for it: beside the folder of uv's binary, as in the image.
-    _uv(
-        "pip",
-        "install",
-        "--quiet",
-        "--python",
-        str(environment.python),
-        "--target",
-        str(directory / "coverage"),
-        f"coverage=={metadata.version('coverage')}",
-    )
+    target = ("--target", str(directory / "coverage"))
+    _install(*python, *target, f"coverage=={metadata.version('coverage')}")
     return environment
 
 
@@ -116,6 +93,10 @@ def owned_by_ordinary_user(directory: Path) -> Path:
     if os.getuid() == 0:
         os.chown(directory, USER, USER)
     return directory
+
+
+def _install(*arguments: str) -> None:
+    _uv("pip", "install", "--quiet", "--compile-bytecode", *arguments)
 
 
 def _uv(*arguments: str) -> None:

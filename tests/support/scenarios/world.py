@@ -1,8 +1,9 @@
 """Makes one row's world: packages in the registry, a locked repository on the git host, tokens.
 
-The lock is made by real uv against the fixture registry while only the base releases are there;
-afterwards the later ones appear. Where the product reaches the servers under other names than the
-builder does (a cluster), the names in manifest and lock are the product's.
+The lock is made by real uv against the fixture registry while only the base releases are there,
+once a process for each declaration; afterwards the later ones appear. Where the product reaches the
+servers under other names than the builder does (a cluster), the names in manifest and lock are the
+product's.
 """
 
 from dataclasses import dataclass, replace
@@ -19,6 +20,8 @@ from support.toolchain import Done, Uv, run
 
 OWNER = "fixtures"
 PYTEST_EXTRA = ("-p", "no:cacheprovider", "-q")
+LOCKED: dict[str, dict[str, str]] = {}
+"""Texts with their locks by declaration; placeholders stand for every address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +64,20 @@ def build_world(
     name = name or row.id
     seen = seen or Seen(servers.host.url, servers.registry.url)
     plan = load_repository(row.repository)
+    directory.mkdir(parents=True, exist_ok=True)
     registry = servers.registry
     real = list(realwheels.packages())
     realwheels.shelve(registry.control)
-    registry.control.put_index(name, [*real, *plan.base_packages()])
-    texts = _locked(directory / "lock", plan, f"{registry.url}/{name}")
+    if row.repository not in LOCKED:
+        registry.control.put_index(name, [*real, *plan.base_packages()])
+        texts = _locked(directory / "lock", plan, f"{registry.url}/{name}")
+        LOCKED[row.repository] = texts
     registry.control.put_index(name, [*real, *plan.packages])
     product_address = f"{seen.registry_url}/{name}"
     local = bare_repository(directory / "local.git")
     entries = {
         path: replace(entry, content=_addressed(entry.content, product_address))
-        for path, entry in plan.tree(texts).items()
+        for path, entry in plan.tree(LOCKED[row.repository]).items()
     }
     tree = write_tree(local, entries)
     commit = commit_tree(local, tree, f"{row.id}: base")
