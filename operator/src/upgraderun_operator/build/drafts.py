@@ -36,13 +36,15 @@ def fitted(
             del kept[key]
         elif key in _GIVES_WAY:
             kept[key] = value[:ENTRY_DATA_VALUE_MAX]
-    for key in _GIVES_WAY:
-        over = _size(entry_id, kind, state, kept, artifacts or {}) - ENTRY_BYTES_MAX
-        if over > 0 and key in kept:
+    over = _size(entry_id, kind, state, kept, artifacts or {}) - ENTRY_BYTES_MAX
+    for key in [key for key in (*_GIVES_WAY, *_LEFT_OUT) if key in kept]:
+        if over <= 0:
+            break
+        if key in _GIVES_WAY:
             kept[key] = _shorter(kept[key], over)
-    for key in _LEFT_OUT:
-        if _size(entry_id, kind, state, kept, artifacts or {}) > ENTRY_BYTES_MAX:
-            kept.pop(key, None)
+        else:
+            del kept[key]
+        over = _size(entry_id, kind, state, kept, artifacts or {}) - ENTRY_BYTES_MAX
     return Draft(EntryId(entry_id), kind, state, kept, artifacts or {})
 
 
