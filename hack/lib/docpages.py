@@ -64,6 +64,12 @@ isn't written. Phase, conditions and every other projection are computed anew in
 only the facts beside the journal are read back: `leaderEpoch`, `attempt.lossObservedAt`, `publication.lossObservedAt`,
 `finalization.renewedAt`, `wait`.
 
+Entries between which nothing happens travel in one append: an outcome with what is begun next, and a decision of the loop
+with its step's intent, all before any effect of that step. What a kill loses before such an append is found again by looking
+(a promotion), or done again (a check, a decision: the agents of all modes are pure functions of the journal, so equal
+journals give equal decisions). A step without an effect is one append at its end. A decision that stands alone is kept and
+not executed; no mode of today leaves one.
+
 An entry carries the epoch of its writer; one below the journal's highest epoch is refused, also as a replay. Entries that
 the operator words itself carry the highest one.
 

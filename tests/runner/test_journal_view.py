@@ -77,6 +77,24 @@ async def test_deferred_entries_travel_with_the_next_append(
     assert list(journal.fold) == list(keeper.fold)
 
 
+async def test_who_defers_is_called_once_the_entries_stand(
+    journal: Journal, keeper: Bookkeeper
+) -> None:
+    await journal.append(intent())
+    seen: list[list[str]] = []
+    journal.defer(DONE, recorded=lambda: seen.append(keeper.story))
+    keeper.epoch = 2
+    with pytest.raises(Fenced):
+        await journal.flush()
+    assert [] == seen
+
+    keeper.epoch = 1
+    await journal.flush()
+    await journal.append(Draft(EntryId("profile/1"), "profile", EntryState.INTENT))
+
+    assert [["workspace/1 done"]] == [story[-1:] for story in seen]
+
+
 async def test_fold_knows_deferred_entries_before_they_are_sent(
     journal: Journal, keeper: Bookkeeper
 ) -> None:

@@ -15,6 +15,7 @@ from support.ordinary_user import RunnerEnvironment
 from support.runnerprocess import PodStandIn, bundle_of
 from support.scenarios import BuiltScenario, build_world, load_table
 from support.worlds import Outside
+from upgraderun_protocol.canonical import sha256_of
 from upgraderun_protocol.entries import Draft, EntryState
 from upgraderun_protocol.ids import CommitId, EntryId
 from upgraderun_protocol.records import from_bytes
@@ -32,6 +33,7 @@ POINTS = (
     "artifact.applied@3",
     "decision.before@1",
     "decision.recorded@1",
+    "decision.before@2",
     "decision.recorded@2",
     "promotion_first.before",
     "promotion_first.applied",
@@ -48,6 +50,7 @@ POINTS = (
     "proposal_upload.before",
     "proposal_upload.applied",
 )
+LOST_DECISION = b'{"arguments":{"reason":"no"},"tool":"report_blocked"}'
 pytestmark = pytest.mark.slow
 
 
@@ -59,8 +62,11 @@ class World:
     runner: RunnerEnvironment
     outside: Outside
 
-    def keeper(self) -> Bookkeeper:
-        return Bookkeeper(bundle_of(self.built, "Rules"))
+    def keeper(self, mode: str = "Rules") -> Bookkeeper:
+        keeper = Bookkeeper(bundle_of(self.built, mode))
+        if keeper.bundle.policy.decisions is not None:
+            keeper.artifacts[keeper.bundle.policy.decisions] = self.built.row.decision_lines()
+        return keeper
 
     def pod(self, folder: Path, fault: str | None = None) -> PodStandIn:
         environment = {} if fault is None else {"UPGRADERUN_FAULT": fault}
@@ -97,6 +103,77 @@ async def test_killed_runner_is_resumed_to_the_same_tree(
 
     assert 0 == resumed.code, resumed.log
     assert ["proposal_prepared"] == [verdict.outcome for verdict in keeper.verdicts], resumed.log
+    _assert_frozen(keeper, world.built)
+    _assert_settled(keeper, folder)
+
+
+@pytest.mark.parametrize(
+    ("point", "stands"),
+    [
+        ("decision.before@2", ["s0/promotion intent"]),
+        (
+            "decision.recorded@2",
+            ["s0/promotion done", "s0 done", "s1/decision done", "s1 intent", "sb/s1 intent"],
+        ),
+    ],
+)
+async def test_decision_and_intent_stand_together_or_not_at_all(
+    world: World, folder: Path, point: str, stands: list[str]
+) -> None:
+    keeper = await world.keeper().start()
+    try:
+        killed = await (await world.pod(folder, point).start(keeper)).end()
+    finally:
+        await keeper.stop()
+
+    assert f"upgraderun_fault: SIGKILL at {point}" in killed.log, killed.log
+    assert " + ".join(stands) == keeper.appends[-1]
+
+
+@pytest.mark.parametrize("point", ["decision.before@4", "decision.recorded@4"])
+async def test_killed_script_goes_on_with_the_line_that_was_not_done(
+    world: World, folder: Path, point: str
+) -> None:
+    """A decision that was lost is decided again; one whose step was cut short, too."""
+    keeper = await world.keeper("Scripted").start()
+    try:
+        killed = await (await world.pod(folder, point).start(keeper)).end()
+        keeper.deliver(next_attempt(keeper.bundle, 2))
+        resumed = await (await world.pod(folder).start(keeper)).end()
+    finally:
+        await keeper.stop()
+
+    assert f"upgraderun_fault: SIGKILL at {point}" in killed.log, killed.log
+    assert 0 == resumed.code, resumed.log
+    decided = [json.loads(line)["tool"] for line in world.built.row.decision_lines().splitlines()]
+    done = [e.data["tool"] for e in keeper.fold.of_kind("step") if e.state is EntryState.DONE]
+    assert decided == done
+    _assert_frozen(keeper, world.built)
+    _assert_settled(keeper, folder)
+
+
+async def test_decision_alone_is_kept_and_not_executed(world: World, folder: Path) -> None:
+    """§13.2 "between decision and step intent": how a mode that asks leaves it."""
+    keeper = await world.keeper().start()
+    try:
+        await (await world.pod(folder, "decision.before@1").start(keeper)).end()
+        digest = sha256_of(LOST_DECISION)
+        keeper.artifacts[digest] = LOST_DECISION
+        entry = EntryId("s0/decision")
+        data, artifacts = {"tool": "report_blocked"}, {"decision": digest}
+        keeper.record(Draft(entry, "decision", EntryState.DONE, data, artifacts), "a1")
+        keeper.deliver(next_attempt(keeper.bundle, 2))
+        resumed = await (await world.pod(folder).start(keeper)).end()
+    finally:
+        await keeper.stop()
+
+    assert 0 == resumed.code, resumed.log
+    outcome = keeper.fold.outcome("s0")
+    assert outcome is not None
+    assert ("interrupted", "the runner ended before it began") == (
+        outcome.state.value,
+        outcome.data["message"],
+    )
     _assert_frozen(keeper, world.built)
     _assert_settled(keeper, folder)
 

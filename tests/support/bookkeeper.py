@@ -26,13 +26,17 @@ AT = "2026-11-30T12:00:00Z"
 
 @dataclass
 class Bookkeeper:
-    """One run's journal and artifacts. `writes` counts what would be writes of status."""
+    """One run's journal and artifacts. `writes` counts what would be writes of status.
+
+    `appends` are the entries that pods sent, one line per write: `s0/decision done + s0 intent`.
+    """
 
     bundle: Bundle
     fold: Fold = field(default_factory=Fold)
     artifacts: dict[str, bytes] = field(default_factory=dict)
     verdicts: list[Verdict] = field(default_factory=list)
     writes: int = 0
+    appends: list[str] = field(default_factory=list)
     epoch: int = 0
     suspend: bool = False
     cancel: bool = False
@@ -78,7 +82,7 @@ class Bookkeeper:
     @property
     def story(self) -> list[str]:
         """The journal in short: id and state."""
-        return [f"{entry.id} {entry.state.value}" for entry in self.fold]
+        return [_brief(entry) for entry in self.fold]
 
     async def _serve(self, request: web.Request) -> web.Response:
         endpoint = request.match_info["endpoint"]
@@ -157,7 +161,9 @@ class Bookkeeper:
             return _error(ErrorCode.ARTIFACT_MISSING, str(missing))
         fresh = list(trial)[len(self.fold) :]
         self.fold = trial
-        self.writes += bool(fresh)
+        if fresh:
+            self.writes += 1
+            self.appends.append(" + ".join(_brief(entry) for entry in fresh))
         for entry in fresh:
             if self.on_append is not None:
                 self.on_append(entry)
@@ -222,6 +228,10 @@ class Bookkeeper:
     def _add(self, draft: Draft, tag: str) -> None:
         self.fold.add(self._entry(draft, self.fold.seq + 1, tag))
         self.writes += 1
+
+
+def _brief(entry: Entry) -> str:
+    return f"{entry.id} {entry.state.value}"
 
 
 def next_attempt(bundle: Bundle, number: int) -> Bundle:

@@ -223,12 +223,8 @@ async def _post_earlier(desk: VerdictDesk, machine: Machine) -> int | None:
 async def _concluded(speaking: Speaking, work: Work) -> Conclusion:
     """Turn every end of the work into a conclusion; a bug ends the run `failed`, with an id."""
     try:
-        _raise_recorded_conflict(speaking)
-        return await work(speaking)
-    except RunEnds as end:
-        return Conclusion(end.outcome, end.message, end.report)
-    except RunConflicts as conflict:
-        return Conclusion(conflict.outcome, str(conflict), conflict=conflict)
+        conclusion = await _worked(speaking, work)
+        await speaking.journal.flush()
     except (Stop, TransportError):
         raise
     except Exception as error:  # noqa: BLE001 - the one exit of the process
@@ -236,6 +232,17 @@ async def _concluded(speaking: Speaking, work: Work) -> Conclusion:
         kind = type(error).__name__
         speaking.machine.log(f"error {error_id}: {_trace(error)}")
         return Conclusion("failed", f"error {error_id} ({kind}): {error}")
+    return conclusion
+
+
+async def _worked(speaking: Speaking, work: Work) -> Conclusion:
+    try:
+        _raise_recorded_conflict(speaking)
+        return await work(speaking)
+    except RunEnds as end:
+        return Conclusion(end.outcome, end.message, end.report)
+    except RunConflicts as conflict:
+        return Conclusion(conflict.outcome, str(conflict), conflict=conflict)
 
 
 def _raise_recorded_conflict(speaking: Speaking) -> None:

@@ -13,7 +13,11 @@ from upgraderun_runner.agent.view import RunView
 from upgraderun_runner.ecosystems.base import Target
 
 Decide = Callable[[RunView], Any | None]
-"""From the view to a decision as JSON; None says that the agent has nothing more to say."""
+"""From the view to a decision as JSON; None says that the agent has nothing more to say.
+
+Pure: equal views give equal decisions, also in another process. On this the loop relies when it lets a
+decision travel with its step's intent. A mode that asks somebody else can't be of this type.
+"""
 
 
 def baseline_agent(ranked: tuple[Target, ...]) -> Decide:

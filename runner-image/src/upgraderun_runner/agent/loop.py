@@ -1,7 +1,7 @@
 """The loop: decide, record, check, act, record (upgrade-run.md §9.1). The same for every mode.
 
 Caller: the start of a runner, after the prelude. The decision is stored verbatim before anything looks
-into it; an outcome travels with the next decision in one append.
+into it; an outcome travels with the next step's decision and intent in one append.
 """
 
 import asyncio
@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from upgraderun_protocol.canonical import canonical_json
-from upgraderun_protocol.entries import Draft, EntryState
-from upgraderun_protocol.ids import EntryId
+from upgraderun_protocol.entries import EntryState
 from upgraderun_protocol.records import to_json
 from upgraderun_runner.agent.agents import Decide
 from upgraderun_runner.agent.calls import Call, read_call, tool_name
@@ -84,20 +83,15 @@ class Loop:
                 {"tool": name, "state": "done", "result": result.observation},
             )
             step.settle(EntryState.DONE, result.data, observation, result.record)
+        await step.close()
 
     async def _record(self, step: Step, value: Any) -> None:
-        """Store the decision verbatim and append its entry, with the last outcome (§9.1 (4))."""
+        """Store the decision verbatim; its entry waits for the step's first append (§9.1 (4))."""
         digest = await self._bench.journal.store(canonical_json(value))
         self._bench.fault("decision", "before")
-        await self._bench.journal.append(
-            Draft(
-                EntryId(f"{step.id}/decision"),
-                "decision",
-                EntryState.DONE,
-                {"tool": step.tool},
-                {"decision": digest},
-            )
-        )
+        step.decide(digest, self._recorded)
+
+    def _recorded(self) -> None:
         self._bench.fault("decision", "recorded")
         self._bench.clean_promoted()
 
@@ -117,7 +111,7 @@ class Loop:
     ) -> registry.Result:
         seconds = registry.timeout_of(self._bench, call.tool)
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as step.clock:
                 return await registry.execute(self._bench, step, call, view, planned)
         except TimeoutError as error:
             raise ToolFailed("timeout", f"{call.tool} took longer than {seconds} s") from error

@@ -40,7 +40,8 @@ def _silent(_line: str) -> None:
 class Journal:
     """One writer's journal. `permit` is awaited before each effect: it blocks while the Lease lapsed.
 
-    A crash loses deferred drafts: defer an outcome only where the next append follows at once.
+    A crash loses deferred drafts: defer only what the next start finds again by looking, or does again
+    without harm.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Journal:
         self._log = log
         self._fold = Fold()
         self._deferred: list[Draft] = []
+        self._when_recorded: list[Callable[[], None]] = []
         self._stored: dict[Sha256, bytes | None] = {}
 
     @property
@@ -98,12 +100,14 @@ class Journal:
             if head is None or self._fold.seq >= head.seq or not page.entries:
                 return
 
-    def defer(self, *drafts: Draft) -> None:
-        """Queue drafts for the next append."""
+    def defer(self, *drafts: Draft, recorded: Callable[[], None] | None = None) -> None:
+        """Queue drafts for the next append; `recorded` is called once they stand."""
         for draft in drafts:
             check_draft(draft, self._speaker.writer)
             self._place(draft, self._fold.seq + 1)
         self._deferred.extend(drafts)
+        if recorded is not None:
+            self._when_recorded.append(recorded)
 
     async def append(self, *drafts: Draft) -> None:
         """Append deferred and given drafts in one write; the fold knows them afterwards.
@@ -119,6 +123,9 @@ class Journal:
         for start in range(0, len(fresh), ENTRIES_PER_APPEND_MAX):
             await self._send(fresh[start : start + ENTRIES_PER_APPEND_MAX])
         self._deferred.clear()
+        called, self._when_recorded = self._when_recorded, []
+        for recorded in called:
+            recorded()
 
     async def flush(self) -> None:
         """Append what is deferred, if anything is."""

@@ -1,10 +1,12 @@
-"""One step of the loop while it runs: its intent, its commands, its outcome (upgrade-run.md §9.1).
+"""One step of the loop while it runs: decision, intent, commands, outcome (upgrade-run.md §9.1).
 
-Callers: the loop makes one per allowed call and hands it to the tool. The intent stands before any
-effect; an outcome is deferred so that it travels with the next decision (DESIGN §6).
+Callers: the loop makes one per decision and hands it to the tool. Decision and intent stand before any
+effect; an outcome is deferred so that it travels with the next step's (DESIGN §6).
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from upgraderun_protocol.canonical import canonical_json
@@ -36,17 +38,41 @@ class Step:
     def __init__(self, journal: Journal, index: int, tool: str) -> None:
         self._journal = journal
         self._intent: Draft | None = None
+        self._begun = False
         self.index = index
         self.tool = tool
         self.id = EntryId(f"s{index}")
+        self.clock: asyncio.Timeout | None = None
+
+    def decide(self, decision: Sha256, recorded: Callable[[], None]) -> None:
+        """Word the decision, stored before; it is appended with the intent, before any effect.
+
+        One append for both, though §9.1 has the decision recorded first: every mode's agent is a pure
+        function of the journal, so a decision that a kill loses is decided again, equal, and nothing
+        had come of it. A mode that asks a model must append here: its answer can't be had again.
+        """
+        data, artifacts = {"tool": self.tool}, {"decision": decision}
+        entry = EntryId(f"{self.id}/decision")
+        draft = Draft(entry, "decision", EntryState.DONE, data, artifacts)
+        self._journal.defer(draft, recorded=recorded)
 
     def intend(self, **data: str) -> None:
         """Word the intent; it is appended before the first effect, or with the outcome at last."""
         self._intent = Draft(self.id, "step", EntryState.INTENT, {"tool": self.tool, **data})
 
     async def begin(self, *more: Draft) -> None:
-        """Append the intent now, with further intents of the same effect."""
-        await self._journal.append(*self._take_intent(), *more)
+        """Append decision and intent now, with further intents of the same effect.
+
+        The tool's clock stands still meanwhile: an operator that is away is no failure of the tool.
+        """
+        with self._clock_stopped():
+            await self._journal.append(*self._take_intent(), *more)
+        self._begun = True
+
+    async def close(self) -> None:
+        """Append a step that had no effect, whole, so that a kill never loses two decisions."""
+        if not self._begun:
+            await self._journal.flush()
 
     def commands(self, sandbox: Sandbox) -> StepCommands:
         """Commands of this step; the first plan is appended together with the step's intent."""
@@ -68,6 +94,20 @@ class Step:
             artifacts["record"] = record
         outcome = Draft(self.id, "step", state, {"tool": self.tool, **data}, artifacts)
         self._journal.defer(*self._take_intent(), outcome)
+
+    @contextmanager
+    def _clock_stopped(self) -> Iterator[None]:
+        clock, loop = self.clock, asyncio.get_running_loop()
+        end = None if clock is None else clock.when()
+        if clock is None or end is None:
+            yield
+            return
+        left = end - loop.time()
+        clock.reschedule(None)
+        try:
+            yield
+        finally:
+            clock.reschedule(loop.time() + left)
 
     def _take_intent(self) -> tuple[Draft, ...]:
         intent, self._intent = self._intent, None
