@@ -140,6 +140,12 @@ async def _context(session: Session, workspace: OpenWorkspace) -> ContextRecord:
     )
     session.fault("context", "before")
     digest = await session.journal.store(to_bytes(context))
+
+    def recorded() -> None:
+        session.fault("context", "recorded")
+        remove_older(session, workspace.layout)
+
+    # With the intent to acquire: a runner that dies before it clones and profiles again.
     step.done(
         {
             "configHash": context.config_hash,
@@ -148,10 +154,8 @@ async def _context(session: Session, workspace: OpenWorkspace) -> ContextRecord:
             "isolation": context.isolation,
         },
         {"context": digest},
+        recorded,
     )
-    await session.journal.flush()
-    session.fault("context", "recorded")
-    remove_older(session, workspace.layout)
     return context
 
 

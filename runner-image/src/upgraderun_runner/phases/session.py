@@ -92,12 +92,17 @@ class PhaseStep:
     async def _announce(self, plan: tuple[PlannedCommand, ...]) -> None:
         await self.begin(await commands_intent(self._session.journal, self.id, plan))
 
-    def done(self, data: Mapping[str, str], artifacts: Mapping[str, Sha256]) -> None:
-        """Defer the outcome: it travels with the next phase's intent."""
+    def done(
+        self,
+        data: Mapping[str, str],
+        artifacts: Mapping[str, Sha256],
+        recorded: Callable[[], None] | None = None,
+    ) -> None:
+        """Defer the outcome: it travels with the next phase's intent. Then `recorded` is called."""
         draft = Draft(self.id, self._kind, EntryState.DONE, data, artifacts)
         pending = () if self._intent is None else (self._intent,)
         self._intent = None
-        self._session.journal.defer(*pending, draft)
+        self._session.journal.defer(*pending, draft, recorded=recorded)
 
     async def ends(self, facts: ReportFacts) -> RunEnds:
         """Record that this phase ends the run: report first, then the entry that names it."""
