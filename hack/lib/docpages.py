@@ -66,7 +66,7 @@ only the facts beside the journal are read back: `leaderEpoch`, `attempt.lossObs
 
 Entries between which nothing happens travel in one append: an outcome with what is begun next, and a decision of the loop
 with its step's intent, all before any effect of that step. What a kill loses before such an append is found again by looking
-(a promotion), or done again (a check, a decision: the agents of all modes are pure functions of the journal, so equal
+(a promotion, a push), or done again (a check, a decision: the agents of all modes are pure functions of the journal, so equal
 journals give equal decisions). A step without an effect is one append at its end. A decision that stands alone is kept and
 not executed; no mode of today leaves one.
 

@@ -1,6 +1,6 @@
 """`ensure_branch` and `ensure_pull_request` against a real git host and a forge (§12, §13.5)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,12 +45,19 @@ class KilledError(Exception):
 
 @dataclass(slots=True)
 class Journal:
-    """What survives a kill: entries (id, state, data); with the semantics of the real one."""
+    """What survives a kill: entries (id, state, data); with the semantics of the real one.
+
+    `deferred` doesn't survive it. `appends` are the entries that were written together.
+    """
 
     entries: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+    deferred: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+    appends: list[str] = field(default_factory=list)
+    waiting: list[Callable[[], None]] = field(default_factory=list)
 
     def _ids(self, effect: str) -> dict[str, str]:
-        return {i: state for i, state, _ in self.entries if i.startswith(f"{effect}/")}
+        known = (*self.entries, *self.deferred)
+        return {i: state for i, state, _ in known if i.startswith(f"{effect}/")}
 
     def state(self, effect: EffectName) -> EffectJournal:
         states = self._ids(effect).values()
@@ -64,14 +71,37 @@ class Journal:
 
     async def intent(self, effect: EffectName, data: Mapping[str, str]) -> None:
         assert EffectJournal.NOT_OPEN is self.state(effect)
-        self.entries.append((f"{effect}/{len(self._ids(effect)) + 1}", "intent", dict(data)))
+        self._append((f"{effect}/{len(self._ids(effect)) + 1}", "intent", dict(data)))
 
     async def outcome(
         self, effect: EffectName, state: OutcomeState, data: Mapping[str, str]
     ) -> None:
+        self._append((self._closing(effect), state, dict(data)))
+
+    def defer_done(
+        self, effect: EffectName, data: Mapping[str, str], recorded: Callable[[], None]
+    ) -> None:
+        self.deferred.append((self._closing(effect), "done", dict(data)))
+        self.waiting.append(recorded)
+
+    async def flush(self) -> None:
+        if self.deferred:
+            self._append()
+
+    def killed(self) -> None:
+        self.deferred, self.waiting = [], []
+
+    def _closing(self, effect: EffectName) -> str:
         open_ids = [i for i, s in self._ids(effect).items() if s == "intent"]
-        name = open_ids[0] if open_ids else f"{effect}/{len(self._ids(effect)) + 1}"
-        self.entries.append((name, state, dict(data)))
+        return open_ids[0] if open_ids else f"{effect}/{len(self._ids(effect)) + 1}"
+
+    def _append(self, *entries: tuple[str, str, dict[str, str]]) -> None:
+        together, self.deferred = (*self.deferred, *entries), []
+        self.entries.extend(together)
+        self.appends.append(" + ".join(f"{name} {state}" for name, state, _ in together))
+        waiting, self.waiting = self.waiting, []
+        for recorded in waiting:
+            recorded()
 
     def brief(self) -> list[str]:
         return [f"{name} {state}" for name, state, _ in self.entries]
@@ -116,6 +146,7 @@ class Bench:
         self.meanwhile(effect, position)
         self.passed.append((effect, position))
         if (effect, position) == self.kill_at:
+            self.journal.killed()
             raise KilledError
 
     def publication(self, token: str | None = None) -> Publication:
@@ -199,6 +230,7 @@ class TestUndisturbed:
         assert PullRequestEnsured(1, url, False, ()) == found
         bench.assert_published()
         assert ["push/1 intent", "push/1 done", "pr/1 intent", "pr/1 done"] == bench.journal.brief()
+        assert ["push/1 intent", "push/1 done + pr/1 intent", "pr/1 done"] == bench.journal.appends
         assert {"commit": bench.commit} == bench.journal.entries[1][2]
         assert {
             "number": "1", "state": "open", "commit": bench.commit, "url": url,
@@ -266,6 +298,20 @@ class TestKilled:
         bench.assert_published()
         assert ["push/1 intent", "push/1 done", "pr/1 intent", "pr/1 done"] == bench.journal.brief()
         assert ["dependencies"] == bench.host.control.pulls(NAME)[0]["labels"]
+
+    @pytest.mark.parametrize(
+        ("position", "last"),
+        [("applied", "push/1 intent"), ("recorded", "push/1 done + pr/1 intent")],
+    )
+    async def test_between_push_and_create_both_entries_stand_or_none(
+        self, bench: Bench, position: str, last: str
+    ) -> None:
+        bench.kill_at = ("push", position)
+        with pytest.raises(KilledError):
+            await bench.publish()
+
+        assert last == bench.journal.appends[-1]
+        assert (1, 0) == bench.creations()
 
     async def test_what_was_found_is_recorded_as_found(self, bench: Bench) -> None:
         for effect in ("push", "pull_request"):
@@ -405,6 +451,18 @@ class TestUnreachable:
         assert isinstance(found, PublicationUnknown)
         assert after == found.after_seconds
 
+    async def test_unreadable_pull_requests_leave_the_branch_recorded(self, bench: Bench) -> None:
+        """The wait may be long; and no pull request is intended before one was looked for."""
+        bench.host.control.add_fault(Fault("status", path="/pulls", method="GET", status=500))
+
+        assert isinstance(await bench.publish(), PublicationUnknown)
+        assert ["push/1 intent", "push/1 done"] == bench.journal.appends
+
+        bench.host.control.clear_faults()
+        assert isinstance(await bench.publish(), PullRequestEnsured)
+        assert ["pr/1 intent", "pr/1 done"] == bench.journal.appends[2:]
+        bench.assert_published()
+
     async def test_garbage_is_no_answer(self, bench: Bench) -> None:
         bench.host.control.add_fault(Fault("garbage", path="/pulls", method="GET"))
 
@@ -524,6 +582,16 @@ class TestConflicts:
         assert ConflictKind.HEAD_MOVED is conflict_of(found)
         assert foreign == bench.host.control.refs(NAME)[REF]
         assert 0 == bench.creations()[1]
+
+    async def test_no_pull_request_is_intended_for_a_branch_that_moved(self, bench: Bench) -> None:
+        publication = bench.publication()
+        assert isinstance(await publication.ensure_branch(), BranchEnsured)
+        bench.host.control.commit(NAME, BRANCH, {"x": "y"})
+
+        found = await publication.ensure_pull_request()
+
+        assert ConflictKind.HEAD_MOVED is conflict_of(found)
+        assert ["push/1 intent", "push/1 done + push/2 conflict"] == bench.journal.appends
 
     async def test_foreign_push_within_the_create(self, bench: Bench) -> None:
         def race(effect: str, position: Position) -> None:

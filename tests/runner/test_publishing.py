@@ -84,7 +84,15 @@ async def frozen(
 
 
 @pytest.mark.parametrize(
-    "point", ["push.before", "push.applied", "pull_request.before", "pull_request.applied"]
+    "point",
+    [
+        "push.before",
+        "push.applied",
+        "push.recorded",
+        "pull_request.before",
+        "pull_request.applied",
+        "pull_request.recorded",
+    ],
 )
 async def test_killed_publisher_leaves_one_branch_and_one_pull_request(
     frozen: Frozen, point: str
@@ -99,6 +107,15 @@ async def test_killed_publisher_leaves_one_branch_and_one_pull_request(
     ref = f"refs/heads/{frozen.delivery.branch}"
     assert ({ref: frozen.delivery.commit}, 1) == (frozen.branches, frozen.pulls)
     assert () == frozen.keeper.fold.open_intents()
+
+
+async def test_between_push_and_pull_request_both_entries_stand(frozen: Frozen) -> None:
+    killed = await frozen.publish(1, "push.recorded")
+
+    assert "upgraderun_fault: SIGKILL at push.recorded" in killed.log, killed.log
+    assert "push/1 done + pr/1 intent" == frozen.keeper.appends[-1]
+    ref = f"refs/heads/{frozen.delivery.branch}"
+    assert ({ref: frozen.delivery.commit}, 0) == (frozen.branches, frozen.pulls)
 
 
 async def test_foreign_branch_is_a_conflict_and_stays_untouched(frozen: Frozen) -> None:

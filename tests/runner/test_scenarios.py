@@ -49,7 +49,7 @@ SCRIPTED_APPENDS = (
     "s4 done + s5/decision done + s5 intent + proposal/s5 intent",
     "proposal/s5 done + s5 done",
 )
-PUBLISHER_APPENDS = ("push/1 done", "pr/1 intent", "pr/1 done")
+PUBLISHER_APPENDS = ("push/1 done + pr/1 intent", "pr/1 done")
 PATCH_SAFE_APPENDS = {
     "Baseline": (*PRELUDE_APPENDS, *LOOP_APPENDS),
     "Rules": (*PRELUDE_APPENDS, *LOOP_APPENDS, *PUBLISHER_APPENDS),

@@ -90,14 +90,27 @@ class DeliveryJournal:
         self, effect: EffectName, state: OutcomeState, data: Mapping[str, str]
     ) -> None:
         """Close the open id; where none is open, write the outcome under a new id."""
-        open_id = self._open(effect)
-        entry = self._next(effect) if open_id is None else open_id
-        await self._append(entry, effect, EntryState(state), data)
+        await self._append(self._closing(effect), effect, EntryState(state), data)
+
+    def defer_done(
+        self, effect: EffectName, data: Mapping[str, str], recorded: Callable[[], None]
+    ) -> None:
+        """Count it as done now, but let the entry travel with the next one; then call `recorded`."""
+        draft = Draft(self._closing(effect), _KINDS[effect], EntryState.DONE, data)
+        self._journal.defer(draft, recorded=recorded)
+
+    async def flush(self) -> None:
+        """Append what was deferred and found no company."""
+        await self._journal.flush()
 
     async def _append(
         self, entry: EntryId, effect: EffectName, state: EntryState, data: Mapping[str, str]
     ) -> None:
         await self._journal.append(Draft(entry, _KINDS[effect], state, data))
+
+    def _closing(self, effect: EffectName) -> EntryId:
+        open_id = self._open(effect)
+        return self._next(effect) if open_id is None else open_id
 
     def _open(self, effect: EffectName) -> EntryId | None:
         kind = _KINDS[effect]

@@ -39,7 +39,7 @@ async def ensure_branch(delivery: Delivery) -> BranchEnsured | NotPublished:
         if isinstance(decision, BranchStands):
             return BranchEnsured(found=not pushed)
         if isinstance(decision, RecordBranch):
-            await _record(delivery, found=not pushed)
+            _record(delivery, found=not pushed)
         elif isinstance(decision, ConfirmAbsence):
             seen = await _see_again(delivery)
         elif isinstance(decision, Push):
@@ -128,10 +128,17 @@ async def _judge_refusal(
     return PublicationUnknown(f"push without answer: {result.text}", after)
 
 
-async def _record(delivery: Delivery, *, found: bool) -> None:
+def _record(delivery: Delivery, *, found: bool) -> None:
+    """Let the outcome travel with the intent of the pull request, which follows at once.
+
+    A publisher that dies before that finds the branch by looking, as after a push without answer.
+    """
     data = {"commit": delivery.subject.commit}
-    await delivery.journal.outcome("push", "done", {**data, "found": "true"} if found else data)
-    delivery.fault("push", "recorded")
+    delivery.journal.defer_done(
+        "push",
+        {**data, "found": "true"} if found else data,
+        lambda: delivery.fault("push", "recorded"),
+    )
 
 
 async def _with_author(

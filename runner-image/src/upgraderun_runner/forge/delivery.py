@@ -3,7 +3,7 @@
 Callers: `forge.publication` and its two halves, the publisher role.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -29,7 +29,7 @@ OutcomeState = Literal["done", "failed", "conflict"]
 
 
 class PublicationJournal(Protocol):
-    """What the publisher role gives: the fold's view and two appends, `<effect>/<k>`.
+    """What the publisher role gives: the fold's view and appends of `<effect>/<k>`.
 
     Data keys are those of docs/journal.md; `evidence` of a conflict is the caller's to store.
     """
@@ -47,6 +47,14 @@ class PublicationJournal(Protocol):
         self, effect: EffectName, state: OutcomeState, data: Mapping[str, str]
     ) -> None:
         """Close the open id; where none is open, write the outcome under a new id."""
+
+    def defer_done(
+        self, effect: EffectName, data: Mapping[str, str], recorded: Callable[[], None]
+    ) -> None:
+        """Count it as done now, but let the entry travel with the next one; then call `recorded`."""
+
+    async def flush(self) -> None:
+        """Append what was deferred and found no company."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,9 +33,17 @@ class Publication:
         self._delivery = Delivery(destination, subject, remote, journal, fault)
 
     async def ensure_branch(self) -> BranchEnsured | NotPublished:
-        """Our branch at our commit, created only. Conflicts are journaled before they return."""
+        """Our branch at our commit, created only. Conflicts are journaled before they return.
+
+        That it stands may be journaled only by `ensure_pull_request`, which is called at once.
+        """
         return await branch.ensure_branch(self._delivery)
 
     async def ensure_pull_request(self) -> PullRequestEnsured | NotPublished:
-        """One pull request of ours, then labels and reviewers. Call after `ensure_branch`."""
-        return await pull_request.ensure_pull_request(self._delivery)
+        """One pull request of ours, then labels and reviewers. Call after `ensure_branch`.
+
+        Whatever it answers, everything known by then is journaled: a wait may be long.
+        """
+        found = await pull_request.ensure_pull_request(self._delivery)
+        await self._delivery.journal.flush()
+        return found
