@@ -37,6 +37,7 @@ from upgraderun_operator.build.context import BuildOptions
 from upgraderun_operator.journal.run import RunView
 from upgraderun_operator.journal.writes import Change, Done
 from upgraderun_operator.keys import Key, Wake
+from upgraderun_operator.observe.seen import SeenVersions
 from upgraderun_operator.observe.world import Fault, World, no_fault
 from upgraderun_operator.operating import build_reconciler
 from upgraderun_operator.resources import (
@@ -165,6 +166,7 @@ class Desk:
     world: World
     ended: list[tuple[str, str | None]]
     reconcile: Any
+    seen_versions: SeenVersions
 
     @property
     def writes(self) -> Counter[str]:
@@ -228,6 +230,7 @@ async def open_desk(
             world,
             ended,
             reconciler.reconcile,
+            reconciler.seen_versions,
         )
 
 

@@ -1,7 +1,7 @@
 """What kopf calls: each handler puts a key into our queue and returns None, nothing else.
 
 kopf lists and watches; pace, back-off, deadlines and every write are ours (DESIGN §6a). No
-handler reads more than names: the pass that follows reads the world itself.
+handler reads more than names and versions: the pass that follows reads the world itself.
 """
 
 import asyncio
@@ -11,13 +11,13 @@ from typing import Any, Final, cast
 import kopf
 
 from upgraderun_operator.engine.supervisor import StopFlag
-from upgraderun_operator.keys import Key
+from upgraderun_operator.keys import Key, News
 
 GROUP: Final = "upgraderun.dev"
 VERSION: Final = "v1alpha1"
 RUN_LABEL: Final = "upgraderun.dev/run"
 
-Handoff = Callable[[Key], None]
+Handoff = Callable[[Key, News], None]
 """Thread-safe: hands a key over to the loop that owns the queue."""
 
 
@@ -26,23 +26,34 @@ def build_registry(handoff: Handoff) -> kopf.OperatorRegistry:
     registry = kopf.OperatorRegistry()
 
     @kopf.on.event(GROUP, VERSION, "upgraderuns", registry=registry)
-    async def on_run(namespace: str | None, name: str | None, **_: Any) -> None:
+    async def on_run(
+        namespace: str | None, name: str | None, event: Mapping[str, Any], **_: Any
+    ) -> None:
         if namespace and name:
-            handoff(Key(namespace, name))
+            is_new = "journal" not in (event["object"].get("status") or {})
+            handoff(Key(namespace, name), News(_version(event), is_new))
 
     @kopf.on.event(GROUP, VERSION, "upgradeapprovals", registry=registry)
     async def on_approval(namespace: str | None, spec: Mapping[str, Any], **_: Any) -> None:
         run = (spec.get("runRef") or {}).get("name")
         if namespace and run:
-            handoff(Key(namespace, str(run)))
+            handoff(Key(namespace, str(run)), News())
 
     @kopf.on.event("", "v1", "pods", registry=registry)
-    async def on_pod(namespace: str | None, meta: Mapping[str, Any], **_: Any) -> None:
+    async def on_pod(
+        namespace: str | None, meta: Mapping[str, Any], event: Mapping[str, Any], **_: Any
+    ) -> None:
         for owner in meta.get("ownerReferences") or ():
             if owner.get("kind") == "UpgradeRun" and namespace:
-                handoff(Key(namespace, str(owner.get("name"))))
+                handoff(Key(namespace, str(owner.get("name"))), News(_version(event)))
 
     return registry
+
+
+def _version(event: Mapping[str, Any]) -> str | None:
+    """Version of what was told; a deletion is always news."""
+    deleted = event["type"] == "DELETED"
+    return None if deleted else event["object"]["metadata"]["resourceVersion"]
 
 
 def build_settings() -> kopf.OperatorSettings:

@@ -1,6 +1,6 @@
 """What the engine and `reconcile` say to each other: which run, and when to look again.
 
-Callers: `engine`, `reconcile`, `handlers`. Below both, since neither may import the other's layer.
+Callers: `main`, `engine`, `reconcile`, `handlers`. Below all, since they may not import each other.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,17 @@ class Key:
 
     namespace: str
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a watch told about a run: a version of it or of its pod; None if it must be looked at.
+
+    `is_new`: the run has no journal yet.
+    """
+
+    version: str | None = None
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import os
 import signal
 import ssl
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -52,8 +52,9 @@ from upgraderun_operator.engine.resync import Resync
 from upgraderun_operator.engine.supervisor import StopFlag, Supervisor
 from upgraderun_operator.engine.workers import Workers
 from upgraderun_operator.journal.planning import Bounds
-from upgraderun_operator.keys import Key
+from upgraderun_operator.keys import Key, News
 from upgraderun_operator.metrics import Metrics
+from upgraderun_operator.observe.seen import SeenVersions
 from upgraderun_operator.observe.world import Fault, World, no_fault
 from upgraderun_operator.operating import build_reconciler
 from upgraderun_operator.settings import SettingError, Settings, read_settings
@@ -104,20 +105,30 @@ async def open_outside(settings: Settings) -> AsyncIterator[Outside]:
 class Bell:
     """Hands runs to the work queue, from the API and from kopf's thread."""
 
-    def __init__(self, queue: WorkQueue[Key]) -> None:
+    def __init__(self, queue: WorkQueue[Key], seen: SeenVersions) -> None:
         self._queue = queue
+        self._seen = seen
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def ring(self, key: Key) -> None:
         """Queue a run; called in the queue's own loop."""
-        task = self._loop.create_task(self._queue.add(key))
+        self._start(self._queue.add(key))
+
+    def tell_from_thread(self, key: Key, news: News) -> None:
+        """Queue a run that a watch told of, unless a pass knows it; called from any thread."""
+        self._loop.call_soon_threadsafe(self._tell, key, news)
+
+    def _tell(self, key: Key, news: News) -> None:
+        """A run that begins, or that must be looked at, goes before those that only wait."""
+        moot = partial(self._seen.has, key, news.version)
+        urgent = news.is_new or news.version is None
+        self._start(self._queue.add(key, urgent=urgent, moot=moot))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def ring_from_thread(self, key: Key) -> None:
-        """Queue a run; called from any thread."""
-        self._loop.call_soon_threadsafe(self.ring, key)
 
 
 class Operator:
@@ -134,7 +145,6 @@ class Operator:
             backoff_first=limits.BACKOFF_FIRST_SECONDS,
             backoff_max=limits.BACKOFF_MAX_SECONDS,
         )
-        self._bell = Bell(self._queue)
         self._leadership = Leadership(
             LeaderLeaseObject(outside.client, clock, settings.namespace, settings.lease_name),
             settings.identity,
@@ -154,6 +164,7 @@ class Operator:
         )
         self._sightings = Sightings()
         self._reconciler = build_reconciler(self._world(fault), self._metrics.ended)
+        self._bell = Bell(self._queue, self._reconciler.seen_versions)
         self._supervisor = Supervisor(
             self._watch,
             clock,
@@ -277,7 +288,7 @@ class Operator:
         """Run kopf in the calling thread; see `handlers`."""
         handlers.watch(
             flag,
-            self._bell.ring_from_thread,
+            self._bell.tell_from_thread,
             self._settings.watch_namespaces,
             partial(_login, self._outside.config),
             self._settings.identity,

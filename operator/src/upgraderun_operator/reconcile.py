@@ -21,6 +21,7 @@ from upgraderun_operator.decide.effects import Append, Effect
 from upgraderun_operator.decide.observation import Observation
 from upgraderun_operator.decide.readings import NOT_READ
 from upgraderun_operator.decide.run import decide
+from upgraderun_operator.decide.views import PodView
 from upgraderun_operator.journal.facts import Wait
 from upgraderun_operator.journal.guards import LeaderEpochAtMost
 from upgraderun_operator.journal.run import RunView
@@ -28,6 +29,7 @@ from upgraderun_operator.journal.writes import Broken, Change, Gone, ReadResult,
 from upgraderun_operator.keys import Key, Wake
 from upgraderun_operator.model.objects import parse_run
 from upgraderun_operator.observe.readers import Readers
+from upgraderun_operator.observe.seen import SeenVersions
 from upgraderun_operator.observe.world import World
 from upgraderun_operator.perform.keeping import Kept, kept_after
 from upgraderun_operator.perform.results import (
@@ -71,6 +73,7 @@ class Reconciler:
         self._telling = telling
         self._ended = ended
         self._unanswered: dict[Key, int] = {}
+        self.seen_versions = SeenVersions()
 
     async def reconcile(self, key: Key) -> Wake:
         """Bring the run as far as it goes without waiting, and say when to look again."""
@@ -99,6 +102,7 @@ class Reconciler:
                 self._world.leader.raise_above(view.facts.leader_epoch or epoch)
                 return _Next(Wake(after_seconds=limits.LEADER_RENEW_SECONDS))
             case RunView():
+                self.seen_versions.note(key, view.resource_version)
                 first = self._first(key, view, epoch)
                 # A name may belong to another run by now: what was read then isn't about this one.
                 if kept is None or kept.uid != view.uid:
@@ -130,6 +134,8 @@ class Reconciler:
         what = decision.what
         if isinstance(what, Pause):
             log.debug("%s: %s", decision.rule, self._safe(decision.message))
+            if isinstance(seen.pod, PodView):
+                self.seen_versions.note(_key(seen), seen.pod.version)
             return await self._pause(seen, decision, what)
         assert not isinstance(what, Look)
         if isinstance(what, Append) and what.point == "grant":
@@ -195,7 +201,11 @@ class Reconciler:
         effect = Append(change, (LeaderEpochAtMost(seen.leader),), events=events)
         result = await self._performer.perform(seen, effect)
         assert not isinstance(result, Exists), "an append creates nothing"
-        return None if isinstance(result, Applied) else await self._failed(seen, result)
+        if not isinstance(result, Applied):
+            return await self._failed(seen, result)
+        if result.view is not None:
+            self.seen_versions.note(_key(seen), result.view.resource_version)
+        return None
 
     async def _performed(self, seen: Observation, effect: Effect, started: float) -> _Next:
         result = await self._performer.perform(seen, effect)
@@ -233,12 +243,14 @@ class Reconciler:
         if not isinstance(effect, Append) or seen.state.outcome is None:
             return
         if any(draft.kind == "finalized" for draft in effect.change.drafts):
-            conflict, ref = seen.state.conflict, seen.view.ref
+            conflict = seen.state.conflict
             kind = conflict.kind if conflict else None
-            self._ended(Key(ref.namespace, ref.name), seen.state.outcome.name, kind)
+            self._ended(_key(seen), seen.state.outcome.name, kind)
 
     def _remembered(self, key: Key, wake: Wake) -> Wake:
         """Count passes without an answer in a row: people are told from the third on."""
+        if wake.gone:
+            self.seen_versions.forget(key)
         if wake.backoff:
             self._unanswered[key] = self._unanswered.get(key, 0) + 1
         else:
@@ -247,3 +259,7 @@ class Reconciler:
 
     def _safe(self, text: str) -> str:
         return str(self._world.redactor.redact(text, MESSAGE_MAX))
+
+
+def _key(seen: Observation) -> Key:
+    return Key(seen.view.ref.namespace, seen.view.ref.name)

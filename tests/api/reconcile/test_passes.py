@@ -1,5 +1,6 @@
 """What one pass asks of the API server, and that nothing it decides on is older than the pass."""
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,30 @@ async def test_a_start_reads_each_thing_once(make: Make) -> None:
     once = ("upgraderuns", "upgradepolicies", "leases", "pods", "serviceaccounts")
     assert dict.fromkeys(once, 1) == dict(play.desk.reads)
     assert "a1 done" in await play.entries()
+
+
+async def test_its_own_writes_are_no_news_and_those_of_others_are(make: Make) -> None:
+    """A watch tells of both; only the second need another pass."""
+    play = await make(policy=NO_FORGE, **BASELINE)
+    await play.go()
+    knows = functools.partial(play.desk.seen_versions.has, play.key)
+    pod = await play.pod_of("a1")
+    assert knows((await play.view()).resource_version)
+    assert knows(pod["metadata"]["resourceVersion"])
+    await play.runs("a1")
+    await play.hello("a1")
+    pod = await play.pod_of("a1")
+    assert not knows((await play.view()).resource_version)
+    assert not knows(pod["metadata"]["resourceVersion"])
+    await play.go()
+    assert knows((await play.view()).resource_version)
+    assert knows(pod["metadata"]["resourceVersion"])
+
+
+async def test_a_run_that_is_over_is_forgotten(make: Make) -> None:
+    play = await make(policy=NO_FORGE, cancel=True, **BASELINE)
+    assert (await play.go()).gone
+    assert not play.desk.seen_versions.has(play.key, (await play.view()).resource_version)
 
 
 class Killed(BaseException):

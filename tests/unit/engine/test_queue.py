@@ -1,6 +1,9 @@
 """The work queue: DESIGN §6a (one key never on two workers, back-off, deadlines)."""
 
 import asyncio
+import functools
+
+import pytest
 
 from support.virtual_time import VirtualClock, settle
 from upgraderun_operator.engine.queue import WorkQueue
@@ -32,6 +35,86 @@ async def test_a_key_that_is_worked_on_waits_for_done() -> None:
     await queue.done("a")
 
     assert "a" == await second
+
+
+async def test_what_is_urgent_goes_first_but_not_for_ever() -> None:
+    queue = make_queue(VirtualClock())
+    for key in ("late-1", "late-2"):
+        await queue.add(key, urgent=False)
+    for number in range(5):
+        await queue.add(f"new-{number}")
+
+    taken = [await queue.get() for _ in range(7)]
+
+    assert taken == ["new-0", "new-1", "new-2", "late-1", "new-3", "new-4", "late-2"]
+
+
+async def test_a_key_that_becomes_urgent_moves_up_and_keeps_its_age() -> None:
+    clock = VirtualClock()
+    queue = make_queue(clock)
+    await queue.add("waits", urgent=False)
+    await queue.add("other", urgent=False)
+    await clock.advance(3)
+    await queue.add("other")
+    await queue.add("other", urgent=False)
+
+    assert 2 == len(queue)
+    assert 3.0 == queue.oldest_age()
+    assert ["other", "waits"] == [await queue.get(), await queue.get()]
+
+
+async def test_a_deadline_waits_behind_what_is_urgent() -> None:
+    clock = VirtualClock()
+    queue = make_queue(clock)
+    await queue.add_after("waits", 1)
+    await clock.advance(2)
+    await queue.add("new")
+
+    assert ["new", "waits"] == [await queue.get(), await queue.get()]
+
+
+class TestMoot:
+    """An addition that turns out to be no news is dropped; one that is news is kept beside it."""
+
+    async def test_is_asked_at_once_for_a_free_key(self) -> None:
+        queue = make_queue(VirtualClock())
+        await queue.add("a", moot=lambda: True)
+        assert 0 == len(queue)
+        await queue.add("a", moot=lambda: False)
+        assert "a" == await queue.get()
+
+    async def test_is_asked_after_the_pass_for_a_key_that_is_worked_on(self) -> None:
+        queue = make_queue(VirtualClock())
+        known: list[str] = []
+        await queue.add("a")
+        await queue.get()
+        await queue.add("a", moot=lambda: "1" in known)
+        known.append("1")
+        await queue.done("a")
+        assert 0 == len(queue)
+
+    @pytest.mark.parametrize("moots", [[True, False], [True, None], [None, True]])
+    async def test_one_that_counts_is_enough(self, moots: list[bool | None]) -> None:
+        queue = make_queue(VirtualClock())
+        await queue.add("a")
+        await queue.get()
+        for moot in moots:
+            await queue.add("a", moot=None if moot is None else functools.partial(bool, moot))
+        await queue.done("a")
+        assert 1 == len(queue)
+
+    async def test_a_deadline_that_comes_inside_a_pass_counts(self) -> None:
+        clock = VirtualClock()
+        queue = make_queue(clock)
+        await queue.add("a")
+        await queue.add("b")
+        assert "a" == await queue.get()
+        await queue.add("a", moot=lambda: True)
+        await queue.add_after("a", 1)
+        await clock.advance(1)
+        assert "b" == await queue.get()
+        await queue.done("a")
+        assert "a" == await queue.get()
 
 
 async def test_a_deadline_hands_the_key_out_at_its_instant_and_not_before() -> None:

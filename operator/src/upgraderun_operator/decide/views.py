@@ -35,7 +35,8 @@ class PodView:
     """One pod by a live read. `owner_uid` is its controller's UID; times are RFC 3339.
 
     `container` is None while the kubelet hasn't said anything; "running" while it runs.
-    `silent_at`: since when its node says nothing (runner-protocol.md §5.1, *node silent*).
+    `silent_at`: since when its node says nothing (runner-protocol.md §5.1, *node silent*). `version`
+    tells one look from another and decides nothing.
     """
 
     name: str
@@ -48,6 +49,7 @@ class PodView:
     disrupted: bool = False
     silent_at: str | None = None
     unschedulable: str | None = None
+    version: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,33 @@ it is worked on is handed out again after `done`.
 import asyncio
 import heapq
 import itertools
-from collections import deque
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
 
 from upgraderun_operator.engine.clock import Clock
 
 K = TypeVar("K", bound=Hashable)
 
+LATE_TURN: Final = 4
+"""Each fourth key comes from those that may wait, however many others there are."""
+
+
+@dataclass(slots=True)
+class _Again:
+    """A key that was added while it was worked on. `moots` None: it is handed out whatever they say."""
+
+    since: float
+    urgent: bool
+    moots: list[Callable[[], bool]] | None = field(default_factory=list)
+
 
 class WorkQueue(Generic[K]):
     """A deduplicating queue with a heap of deadlines; single event loop, not thread-safe.
 
-    Order: first added, first handed out. A deadline is replaced by an earlier one only, so that a
+    Order: first added, first handed out; what is urgent goes before what may wait (`urgent=False`,
+    and every deadline), but not for ever. A deadline is replaced by an earlier one only, so that a
     wake-up which somebody counted on is never moved away. `close` ends every waiting `get`.
     """
 
@@ -28,10 +42,11 @@ class WorkQueue(Generic[K]):
         self._clock = clock
         self._backoff_first = backoff_first
         self._backoff_max = backoff_max
-        self._ready: deque[K] = deque()
-        self._queued: dict[K, float] = {}
+        self._urgent: OrderedDict[K, float] = OrderedDict()
+        self._late: OrderedDict[K, float] = OrderedDict()
+        self._turn = 0
         self._active: set[K] = set()
-        self._dirty: dict[K, float] = {}
+        self._dirty: dict[K, _Again] = {}
         self._failures: dict[K, int] = {}
         self._due: dict[K, float] = {}
         self._heap: list[tuple[float, int, K]] = []
@@ -40,7 +55,7 @@ class WorkQueue(Generic[K]):
         self._closed = False
 
     def __len__(self) -> int:
-        return len(self._ready) + len(self._active)
+        return len(self._urgent) + len(self._late) + len(self._active)
 
     @property
     def waiting(self) -> int:
@@ -49,13 +64,21 @@ class WorkQueue(Generic[K]):
 
     def oldest_age(self) -> float:
         """Seconds since the longest waiting key was added; 0 if none waits."""
-        oldest = min((*self._queued.values(), *self._dirty.values()), default=None)
+        again = (one.since for one in self._dirty.values())
+        oldest = min((*self._urgent.values(), *self._late.values(), *again), default=None)
         return 0.0 if oldest is None else max(0.0, self._clock.monotonic() - oldest)
 
-    async def add(self, key: K) -> None:
-        """Hand the key out as soon as a worker is free; again after `done` if it is worked on."""
+    async def add(
+        self, key: K, *, urgent: bool = True, moot: Callable[[], bool] | None = None
+    ) -> None:
+        """Hand the key out as soon as a worker is free; again after `done` if it is worked on.
+
+        `moot`: asked when the key is free; True takes this addition back.
+        """
         async with self._changed:
-            if self._put(key):
+            if key in self._active:
+                self._put_again(key, urgent, moot)
+            elif (moot is None or not moot()) and self._put(key, urgent):
                 self._changed.notify()
 
     async def add_after(self, key: K, seconds: float) -> None:
@@ -73,7 +96,7 @@ class WorkQueue(Generic[K]):
         async with self._changed:
             while not self._closed:
                 self._release_due()
-                if self._ready:
+                if self._urgent or self._late:
                     return self._take()
                 await self._wait()
             return None
@@ -82,10 +105,11 @@ class WorkQueue(Generic[K]):
         """Give a key back; if it was added meanwhile, it is handed out again."""
         async with self._changed:
             self._active.discard(key)
-            since = self._dirty.pop(key, None)
-            if since is not None:
-                self._ready.append(key)
-                self._queued[key] = since
+            again = self._dirty.pop(key, None)
+            if again is None:
+                return
+            if again.moots is None or not all(moot() for moot in again.moots):
+                (self._urgent if again.urgent else self._late)[key] = again.since
                 self._changed.notify()
 
     async def retry(self, key: K) -> float:
@@ -112,19 +136,27 @@ class WorkQueue(Generic[K]):
             self._closed = True
             self._changed.notify_all()
 
-    def _put(self, key: K) -> bool:
-        if key in self._active:
-            self._dirty.setdefault(key, self._clock.monotonic())
+    def _put(self, key: K, urgent: bool) -> bool:
+        """Queue a free key; one that may wait moves up if it is urgent now."""
+        if key in self._urgent or (key in self._late and not urgent):
             return False
-        if key in self._queued:
-            return False
-        self._queued[key] = self._clock.monotonic()
-        self._ready.append(key)
-        return True
+        since = self._late.pop(key, None)
+        now = self._clock.monotonic() if since is None else since
+        (self._urgent if urgent else self._late)[key] = now
+        return since is None
+
+    def _put_again(self, key: K, urgent: bool, moot: Callable[[], bool] | None) -> None:
+        again = self._dirty.setdefault(key, _Again(self._clock.monotonic(), urgent))
+        again.urgent |= urgent
+        if moot is None:
+            again.moots = None
+        elif again.moots is not None:
+            again.moots.append(moot)
 
     def _take(self) -> K:
-        key = self._ready.popleft()
-        del self._queued[key]
+        self._turn += 1
+        late = self._late and (not self._urgent or self._turn % LATE_TURN == 0)
+        key, _ = (self._late if late else self._urgent).popitem(last=False)
         self._active.add(key)
         return key
 
@@ -134,7 +166,10 @@ class WorkQueue(Generic[K]):
             due, _, key = heapq.heappop(self._heap)
             if self._due.get(key) == due:
                 del self._due[key]
-                self._put(key)
+                if key in self._active:
+                    self._put_again(key, urgent=False, moot=None)
+                else:
+                    self._put(key, urgent=False)
 
     async def _wait(self) -> None:
         """Wait for a change or the next deadline, whichever comes first."""

@@ -91,7 +91,7 @@ class Resync:
         async for keys in self._lister.unfinished():
             for key in keys:
                 found.add(key)
-                await self._queue.add(key)
+                await self._queue.add(key, urgent=False)
         for gone in self._known - found:
             await self._queue.drop(gone)
         self._known = found

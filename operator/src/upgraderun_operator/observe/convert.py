@@ -94,6 +94,7 @@ def pod_view(raw: Raw, now: datetime, redactor: Redactor) -> PodView:
         disrupted=_is_true(conditions.get("DisruptionTarget")) or status.get("reason") == "Evicted",
         silent_at=_silent_at(phase, container, conditions, deleted_at, now),
         unschedulable=_unschedulable(conditions.get("PodScheduled"), redactor),
+        version=str(metadata.get("resourceVersion", "")),
     )
 
 
