@@ -95,12 +95,7 @@ async def fetch_branch(
     """
     if not branch_is_valid(branch):
         raise BaseMissing(f"{branch!r} is no branch name")
-    known = await remote_refs(git, url, (f"refs/heads/{branch}",), credential)
-    if not known:
-        raise BaseMissing(f"branch {branch!r} isn't there")
-    shallow = await git.run("rev-parse", "--is-shallow-repository")
-    unshallow = ("--unshallow",) if shallow.stdout.strip() == b"true" else ()
-    depth = unshallow if whole else ("--depth=1",)
+    depth = await _unshallow(git) if whole else ("--depth=1",)
     result = await git.remote(
         "fetch",
         "--quiet",
@@ -117,6 +112,10 @@ async def fetch_branch(
         bounds=Bounds(timeout_seconds=limits.CLONE_TIMEOUT_SECONDS, directory=git.git_dir),
     )
     if result.exit_code != 0:
+        # Asked only now: most branches are there, and each question costs a connection.
+        ref = f"refs/heads/{branch}"
+        if not await remote_refs(git, url, (ref,), credential):
+            raise BaseMissing(f"branch {branch!r} isn't there")
         raise remote_failure("fetch", result)
     if directory_bytes(git.git_dir) > limits.CLONE_BYTES_MAX:
         raise GitFailed("fetch", -1, f"more than {limits.CLONE_BYTES_MAX} bytes on disk")
@@ -124,6 +123,12 @@ async def fetch_branch(
     if head is None:
         raise GitFailed("fetch", -1, "the fetched branch isn't there")
     return head
+
+
+async def _unshallow(git: Git) -> tuple[str, ...]:
+    """The option that completes a history which an earlier fetch cut; git refuses it elsewhere."""
+    shallow = await git.run("rev-parse", "--is-shallow-repository")
+    return ("--unshallow",) if shallow.stdout.strip() == b"true" else ()
 
 
 async def require_reachable(git: Git, commit: CommitId, head: CommitId, branch: str) -> None:
