@@ -4,6 +4,7 @@ Callers: `main` says where to look, the role `run` asks. A uv is asked, not beli
 project without network and its lock shows the revision.
 """
 
+import asyncio
 import re
 import sys
 from dataclasses import dataclass
@@ -91,8 +92,8 @@ async def _ask(path: str, bare: PythonToolchain, sandbox: Sandbox, room: Path) -
             raise ImageIncomplete(f"{path} {arguments[0]} ended with {result.exit_code}: {text}")
         return result
 
-    version = _VERSION.search((await run("--version")).stdout.decode("utf-8", "replace"))
-    await run("lock", "--offline")
+    told, _ = await asyncio.gather(run("--version"), run("lock", "--offline"))
+    version = _VERSION.search(told.stdout.decode("utf-8", "replace"))
     lock = (room / "uv.lock").read_text(encoding="utf-8")
     revision = _REVISION.search(lock)
     if version is None:
