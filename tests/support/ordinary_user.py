@@ -100,10 +100,7 @@ def _install(*arguments: str) -> None:
 
 
 def _uv(*arguments: str) -> None:
-    # As in the image: the ordinary user may not write what Python compiles, so each process would
-    # compile the runner and its libraries again.
-    compiled = {**os.environ, "UV_COMPILE_BYTECODE": "1"}
-    subprocess.run([str(UV), *arguments], check=True, cwd=ROOT, env=compiled)
+    subprocess.run([str(UV), *arguments], check=True, cwd=ROOT)
 
 
 def give_away(folder: Path) -> None:
