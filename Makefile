@@ -65,6 +65,7 @@ test-real: setup ## the corpus, against the real package registry
 bench: setup binaries ## speed beside bare programs in the same run; a missed bound is told (docs/benchmarks.md)
 	-$(PY) hack/bench/append.py
 	-$(PY) hack/bench/writes.py
+	-$(PY) hack/bench/replay.py
 	-$(PY) hack/bench/latency.py
 	-$(PY) hack/bench/memory.py
 
@@ -75,5 +76,7 @@ coverage: setup ## unit tests with branch coverage of the pure parts: 100 % or f
 generate: setup ## CRDs and generated docs
 	$(PY) hack/generate.py
 
-test: lint coverage test-git test-runner test-api test-runs test-cluster ## everything that CI runs
+# Runs in pods wait for most of their time, those in processes compute.
+test: setup binaries ## everything that CI runs, in two lanes
+	hack/lanes 'processes: lint test-runs test-runner test-api test-git coverage' 'pods: images cluster test-cluster'
 

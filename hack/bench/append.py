@@ -21,6 +21,7 @@ from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
+from benchlib.figures import run_within
 from clusterlib.apiserver import ApiServer, Options, start_api_server
 from upgraderun_operator.adapters.clock import SystemClock
 from upgraderun_operator.adapters.kubeconfig import from_kubeconfig
@@ -40,6 +41,7 @@ HERE: Final = Path(__file__).resolve().parents[2]
 UNLIMITED: Final = WriteLimits(None, 1, None, 1)
 LANES: Final = (1, 8)
 FLOOR: Final = 0.8
+LIMIT_SECONDS: Final = 10 * 60
 Step = Callable[[], Awaitable[None]]
 
 
@@ -159,26 +161,29 @@ async def measure(server: ApiServer, root: Path, seconds: float, rounds: int) ->
     return ratios
 
 
-def main() -> int:
-    """Start an API server of its own, measure, stop it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--rounds", type=int, default=3)
-    arguments = parser.parse_args()
+async def compare(seconds: float, rounds: int) -> int:
+    """Start an API server of its own, measure, stop it; 1 if a ratio is too low."""
     with tempfile.TemporaryDirectory() as folder:
         server = start_api_server(Path(folder) / "api", Options(fsync=False))
         try:
             server.kubectl("apply", "--server-side", "-f", str(HERE / "crds"))
             server.kubectl("wait", "--for=condition=Established", "crd", "--all")
-            ratios = asyncio.run(
-                measure(server, Path(folder) / "store", arguments.seconds, arguments.rounds)
-            )
+            ratios = await measure(server, Path(folder) / "store", seconds, rounds)
         finally:
             server.stop()
     below = [lanes for lanes, ratio in ratios.items() if ratio < FLOOR]
     for lanes in below:
         print(f"concurrency {lanes} misses {FLOOR}x")
     return 1 if below else 0
+
+
+def main() -> int:
+    """Measure with the given rounds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    return run_within(LIMIT_SECONDS, compare(arguments.seconds, arguments.rounds))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
 from benchlib.bare import NOTHING
-from benchlib.figures import Figures
+from benchlib.figures import Figures, run_within
 from benchlib.finished import Etcd, make_first
 from benchlib.processes import bare_log, bare_process, cpu_seconds, memory_mib
 from benchlib.world import bench_folder, bench_server
@@ -30,6 +30,7 @@ from support.kubeapi import OURS as KINDS
 from support.kubeapi import Kube
 from support.platform import ensure_namespace, install_kinds, operators_of, until
 
+LIMIT_SECONDS: Final = 30 * 60
 COUNTS: Final = (0, 1000, 10_000)
 BOUND_MB: Final = 150
 FEWEST_SECONDS: Final = 15.0
@@ -118,7 +119,7 @@ async def tell(figures: Figures, server: ApiServer, folder: Path, count: int) ->
 def main() -> int:
     """Measure on an API server of its own."""
     argparse.ArgumentParser(description=__doc__).parse_args()
-    return asyncio.run(measure())
+    return run_within(LIMIT_SECONDS, measure())
 
 
 if __name__ == "__main__":

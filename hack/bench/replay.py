@@ -165,7 +165,7 @@ async def measure(rounds: int) -> int:
     async with open_world() as world:
         bench = Bench(world)
         await bench.round("warm-up")
-        measured = [await bench.round(f"run-{number}") for number in range(rounds)]
+        measured = [await bench.round(f"round-{number}") for number in range(rounds)]
     show(figures, measured)
     return figures.exit_code
 

@@ -24,12 +24,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
 from benchlib.audit import AuditLog, Write, by_kind
 from benchlib.diary import LeaseDiary, RunDiary, lease_diary, run_diary
-from benchlib.figures import Figures
+from benchlib.figures import Figures, run_within
 from benchlib.processes import server_cpu
 from benchlib.world import World, open_world, row_of
 from support.platform import until
 from support.worlds import Scene, open_scene
 
+LIMIT_SECONDS: Final = 20 * 60
 WRITES_MAX: Final = 40
 ENTRIES_MAX: Final = 50
 STATUS_KIB_MAX: Final = 10
@@ -191,7 +192,7 @@ def main() -> int:
     """Measure some runs on a world of their own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=3)
-    return asyncio.run(measure(parser.parse_args().runs))
+    return run_within(LIMIT_SECONDS, measure(parser.parse_args().runs))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from upgraderun_runner.ecosystems.python.toolchain import (
     environment,
 )
 
-_ROOM: Final = re.compile(r"^(.*/run-\d+)(?:/|$)")
+_ROOM: Final = re.compile(r"^(.*/scratch/.*/run-\d+)(?:/|$)")
 _SNAPSHOT: Final = re.compile(r"^(.*/snapshots/[0-9a-f]{40})(?:/|$)")
 _UPGRADED: Final = ("upgrade", "nearest", "older")
 """Names of staged copies that have the edited manifest."""

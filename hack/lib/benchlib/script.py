@@ -65,11 +65,16 @@ class Script:
         """Note that a part ends here."""
         self._lines.append(f"echo {shlex.quote(name)} $(date +%s%N) >> {self._root}/times")
 
+    @property
+    def text(self) -> str:
+        """The whole script."""
+        return "\n".join([*self._lines, ""])
+
     async def run(self) -> tuple[Part, ...]:
         """Run it to its end; an AssertionError tells where it stopped."""
         owned_by_ordinary_user(self._root)
         file = self._root / "script.sh"
-        file.write_text("\n".join([*self._lines, ""]))
+        file.write_text(self.text)
         process = await asyncio.create_subprocess_exec(
             *as_ordinary_user(["/bin/sh", str(file)]),
             cwd=self._root,
