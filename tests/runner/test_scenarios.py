@@ -26,8 +26,7 @@ OWN_ENTRIES_MAX = 39
 """What runner, publisher and their incarnations may take of the fifty entries of `patch-safe`."""
 PRELUDE_APPENDS = (
     "workspace/1 intent",
-    "workspace/1 done + profile/1 intent",
-    "profile/1 done + acquire/1 intent + sb/acquire/1 intent",
+    "workspace/1 done + profile/1 intent + profile/1 done + acquire/1 intent + sb/acquire/1 intent",
     "acquire/1 done + baseline/1 intent + sb/baseline/1 intent",
     "baseline/1 done + candidates/1 intent + sb/candidates/1 intent",
 )

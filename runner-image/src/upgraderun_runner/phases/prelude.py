@@ -116,8 +116,8 @@ async def _context(session: Session, workspace: OpenWorkspace) -> ContextRecord:
     if done is not None:
         return await session.journal.fetch_record(ContextRecord, done.artifacts["context"])
     step = session.phase("profile")
+    # No effect outside of a generation that nobody resumes before its context stands.
     step.intend()
-    await step.begin()
     try:
         profile = await _profile(session, workspace)
     except Unsupported as error:

@@ -77,7 +77,7 @@ class PhaseStep:
         return self.id.replace("/", "-")
 
     def intend(self, **data: str) -> None:
-        """Word the intent; it is appended before the first effect."""
+        """Word the intent; it is appended before the first effect, or with the outcome at last."""
         self._intent = Draft(self.id, self._kind, EntryState.INTENT, data)
 
     async def begin(self, *more: Draft) -> None:
@@ -109,7 +109,7 @@ class PhaseStep:
         session = self._session
         report = await session.journal.store(to_bytes(build_report(facts, session.redactor)))
         message = brief(session.redactor, facts.message)
-        await session.journal.append(
+        await self.begin(
             Draft(
                 self.id,
                 self._kind,
