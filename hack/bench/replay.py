@@ -11,11 +11,14 @@ and exits 1 if the bound is missed.
 """
 
 import argparse
+import os
+import resource
 import statistics
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -29,8 +32,8 @@ from benchlib.recorded import Recorded, RunRecords
 from benchlib.replaying import Replay, Tools, bare
 from benchlib.script import Part
 from benchlib.world import World, open_world, row_of
-from support.kubeapi import Json
-from support.platform import Platform
+from support.kubeapi import CORE, Json, path_of
+from support.platform import Platform, until
 from support.worlds import Scene, open_scene
 
 RATIO_MAX: Final = 1.15
@@ -51,6 +54,7 @@ class Followed:
     created: float = 0.0
     asked: float = 0.0
     published: float = 0.0
+    cpu: float = 0.0
 
     def see(self, status: Json) -> bool:
         """Note a version of the status; true once the run asks people or has ended."""
@@ -75,7 +79,11 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One run and its two scripts, in parts; `publisher`: from the approval to the pull request."""
+    """One run and its two scripts, in parts; `publisher`: from the approval to the pull request.
+
+    `cpu`: processor seconds of runner, replay and bare commands, with all that they started. A busy
+    machine changes them little.
+    """
 
     commands: tuple[Recorded, ...]
     tools: dict[str, str]
@@ -83,6 +91,7 @@ class Round:
     replay: tuple[Part, ...]
     bare: tuple[Part, ...]
     publisher: float
+    cpu: tuple[float, float, float]
 
 
 def total(parts: Sequence[Part]) -> float:
@@ -109,8 +118,10 @@ class Bench:
         steps = tuple(dict.fromkeys(command.step for command in commands))
         tools = self._tools(scene, commands)
         root = world.folder / "scripts" / name
+        before = used()
         again = Replay(tools, root / "replay", pair, scene.built.base_tree).write(commands)
         replayed = await again.run()
+        between = used()
         typed = await bare(tools, root / "bare", pair, records.target()).run()
         return Round(
             commands,
@@ -119,11 +130,13 @@ class Bench:
             replayed,
             typed,
             followed.published - followed.asked,
+            (followed.cpu, between - before, used() - between),
         )
 
     async def _followed(self, scene: Scene) -> Followed:
         platform, name = self._world.platform, scene.name
         followed = Followed([], {})
+        before = used()
         async with (
             open_client(self._world.server.kubeconfig) as client,
             watch_pods(client, platform.namespace) as pods,
@@ -134,6 +147,9 @@ class Bench:
             assert status.get("pendingApproval"), platform.story(status)
             await pods.wait_for([name], 1)
             followed.created = pods.seen[name]
+        # Its processor time is known once its process was waited for.
+        await until(partial(_none_runs, platform), "the runner has ended")
+        followed.cpu = used() - before
         await self._published(platform, name, followed)
         return followed
 
@@ -159,15 +175,40 @@ class Bench:
         )
 
 
+async def _none_runs(platform: Platform) -> bool:
+    pods = await platform.kube.items(path_of(CORE, platform.namespace, "pods"))
+    phases = {pod.get("status", {}).get("phase") for pod in pods}
+    return not phases - {"Succeeded", "Failed"}
+
+
+def used() -> float:
+    """Processor seconds of every process that this one started and waited for, with theirs."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 async def measure(rounds: int) -> int:
     """Measure rounds on one world, print their medians."""
     figures = Figures("a patch-safe run against its own commands")
     async with open_world() as world:
         bench = Bench(world)
         await bench.round("warm-up")
-        measured = [await bench.round(f"round-{number}") for number in range(rounds)]
+        measured = []
+        for number in range(rounds):
+            measured.append(await bench.round(f"round-{number}"))
+            tell_round(figures, number, measured[-1])
     show(figures, measured)
     return figures.exit_code
+
+
+def tell_round(figures: Figures, number: int, one: Round) -> None:
+    """Print the totals of a round as soon as it ends: rounds take minutes on a busy machine."""
+    parts = (("run", one.run), ("replay", one.replay), ("bare", one.bare))
+    words = ", ".join(f"{what} {total(which):.1f} s" for what, which in parts)
+    ratio = total(one.run) / total(one.replay)
+    cpu = ", ".join(f"{seconds:.1f}" for seconds in one.cpu)
+    words += f" (processor {cpu} s)"
+    figures.tell(f"round {number}", f"{words}, ratio {ratio:.2f}, load {os.getloadavg()[0]:.0f}")
 
 
 def show(figures: Figures, rounds: Sequence[Round]) -> None:
@@ -176,12 +217,14 @@ def show(figures: Figures, rounds: Sequence[Round]) -> None:
         [total(getattr(one, which)) for one in rounds] for which in ("run", "replay", "bare")
     )
     for what, values in (("run", run), ("replay", replay), ("six bare commands", typed)):
-        each = ", ".join(f"{value:.1f}" for value in values)
-        figures.tell(what, f"{statistics.median(values):.2f} s (each: {each})")
+        figures.tell(what, f"{statistics.median(values):.2f} s")
     publisher = statistics.median(one.publisher for one in rounds)
     figures.tell("approval to pull request, apart", f"{publisher:.2f} s")
     ratio = statistics.median(run) / statistics.median(replay)
     figures.at_most("run against replay", ratio, RATIO_MAX, "x")
+    cpu = [statistics.median(one.cpu[index] for one in rounds) for index in range(3)]
+    figures.tell("processor seconds", "run {:.1f}, replay {:.1f}, bare {:.1f}".format(*cpu))
+    figures.tell("run against replay, processor seconds", f"{cpu[0] / cpu[1]:.3f}x")
     against = statistics.median(run) / statistics.median(typed)
     figures.tell("run against the six bare commands", f"{against:.2f}x")
     print(f"{'part':<24}{'run':>8}{'commands':>10}{'replay':>8}  seconds, medians")

@@ -8,6 +8,7 @@ import asyncio
 import math
 import os
 import platform
+import signal
 import subprocess
 import time
 from collections.abc import Coroutine, Sequence
@@ -25,9 +26,15 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def run_within(seconds: float, measuring: Coroutine[Any, Any, int]) -> int:
-    """Run a benchmark to its exit code; one that hangs is ended, its servers too, and says so."""
+    """Run a benchmark to its exit code; one that hangs is ended, its servers too, and says so.
+
+    SIGTERM ends it in the same way: what it started would outlive it.
+    """
 
     async def limited() -> int:
+        task = asyncio.current_task()
+        assert task is not None, "a coroutine runs in a task"
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
@@ -38,7 +45,10 @@ def run_within(seconds: float, measuring: Coroutine[Any, Any, int]) -> int:
         print(f"no end within {seconds / 60:.0f} minutes", flush=True)
         return 1
 
-    return asyncio.run(limited())
+    try:
+        return asyncio.run(limited())
+    except asyncio.CancelledError:
+        return 128 + signal.SIGTERM
 
 
 def machine() -> str:

@@ -5,6 +5,8 @@ A script that left out a command, or went on after a wrong status, would make ev
 
 import asyncio
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -126,3 +128,18 @@ def test_a_benchmark_that_hangs_is_ended(capsys: pytest.CaptureFixture[str]) -> 
 
     assert 1 == run_within(0.01, hang())
     assert "no end within" in capsys.readouterr().out
+
+
+def test_sigterm_ends_what_a_benchmark_started() -> None:
+    ended: list[str] = []
+
+    async def started() -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.Event().wait()
+        finally:
+            ended.append("servers")
+        return 0
+
+    assert 128 + signal.SIGTERM == run_within(60, started())
+    assert ["servers"] == ended
