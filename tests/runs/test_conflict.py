@@ -167,7 +167,9 @@ async def test_the_alert_comes_although_the_leader_is_killed_before_the_next_scr
     await platform.create_run(name, scene.spec("Rules"))
     await platform.asked(name)
     ref = f"refs/heads/{await branch_of(platform, name)}"
-    control.add_fault(Fault("status", path=f"/repos/{scene.repository}/pulls$", method="POST"))
+    # No look at pull requests, no intent of one: the publisher waits with its branch pushed.
+    pulls, publisher = f"/repos/{scene.repository}/pulls$", "^upgraderun-publisher"
+    control.add_fault(Fault("status", path=pulls, method="GET", user_agent=publisher))
     await platform.answer(name)
     await platform.wait_for(name, is_pushed, "the push is recorded")
     with prometheus.paused():
