@@ -36,6 +36,9 @@ ENDPOINTS: Final = MappingProxyType(
         ),
         ("GET", "artifacts"): EndpointPolicy(True, 180, "read only"),
         ("HEAD", "artifacts"): EndpointPolicy(True, 180, "read only"),
+        ("POST", "push-token"): EndpointPolicy(
+            True, 180, "each call mints one more, counted before it is minted"
+        ),
         ("PUT", "lease"): EndpointPolicy(
             True, 20, "compare-and-set by the holder; only moves the time"
         ),

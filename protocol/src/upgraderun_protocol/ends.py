@@ -44,6 +44,13 @@ class YieldReason(StrEnum):
     NOT_RESUMABLE = "not_resumable"
 
 
+class MintPurpose(StrEnum):
+    """`purpose` of `<tag>/mint/<k>`: what the token may do (security.md H18, H19)."""
+
+    CLONE = "clone"
+    PUSH = "push"
+
+
 class RequestDecision(StrEnum):
     """`decision` of `req/<n>` done (upgrade-run.md §11)."""
 

@@ -11,8 +11,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from upgraderun_protocol.ends import EndCause, RequestDecision
+from upgraderun_protocol.ends import EndCause, MintPurpose, RequestDecision
 from upgraderun_protocol.entries import Draft, EntryError, EntryState
+from upgraderun_protocol.limits import MINTS_PER_POD_MAX
 from upgraderun_protocol.outcomes import OUTCOMES, ConflictKind
 
 INTENT, DONE, FAILED, INTERRUPTED, CONFLICT = EntryState
@@ -124,6 +125,13 @@ _ROWS: Final = (
         "api",
         "one process of that pod took the run Lease under this epoch",
         done=_shape("podUID nonce protocol", "version"),
+    ),
+    _row(
+        "mint",
+        rf"[ad]{_N}/mint/[1-{MINTS_PER_POD_MAX}]",
+        "api",
+        "that pod is about to be given a token of the forge; counted before it is minted",
+        done=_shape("purpose"),
     ),
     _row(
         "end",
@@ -290,6 +298,7 @@ _FORMS: Final = MappingProxyType(
         (_ANY, "found"): "true|false",
         (_ANY, "outcome"): _one_of(OUTCOMES),
         ("end", "cause"): _one_of(EndCause),
+        ("mint", "purpose"): _one_of(MintPurpose),
         ("request", "decision"): _one_of(RequestDecision),
         ("proposal", "files"): _COUNT,
         ("proposal", "added"): _COUNT,

@@ -37,6 +37,11 @@ JOURNAL_BODY_BYTES_MAX: Final = 16 * KIB
 LEASE_BODY_BYTES_MAX: Final = 1 * KIB
 RESULT_BODY_BYTES_MAX: Final = 16 * KIB
 PUSH_TOKEN_BODY_BYTES_MAX: Final = 1 * KIB
+MINTS_PER_POD_MAX: Final = 5
+FORGE_TOKEN_MAX: Final = 4096
+FORGE_TOKEN_SECONDS: Final = 3600
+FORGE_TOKEN_MARGIN_SECONDS: Final = 600
+"""A token that lives shorter than this is renewed before it is used."""
 ERROR_BODY_BYTES_MAX: Final = 4 * KIB
 BUNDLE_BYTES_MAX: Final = 4 * MIB
 ARTIFACT_BYTES_MAX: Final = 64 * MIB

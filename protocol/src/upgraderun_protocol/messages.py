@@ -12,6 +12,7 @@ from upgraderun_protocol.ids import CommitId, Epoch, PodUid, RunUid, Sha256, Tre
 from upgraderun_protocol.limits import (
     ENTRIES_PER_APPEND_MAX,
     ENTRIES_PER_READ_MAX,
+    FORGE_TOKEN_MAX,
     VERDICT_MESSAGE_MAX,
 )
 from upgraderun_protocol.records import bounded
@@ -53,6 +54,9 @@ class ErrorCode(StrEnum):
     VERDICT_STALE = "verdict_stale"
     FINALIZATION_IN_PROGRESS = "finalization_in_progress"
     PUBLICATION_HELD = "publication_held"
+    TOKENS_SPENT = "tokens_spent"
+    FORGE_DENIED = "forge_denied"
+    FORGE_UNAVAILABLE = "forge_unavailable"
     STORE_UNAVAILABLE = "store_unavailable"
     CONTENDED = "contended"
 
@@ -84,6 +88,9 @@ STATUS_OF: Final[Mapping[ErrorCode, int]] = {
     ErrorCode.VERDICT_STALE: 409,
     ErrorCode.FINALIZATION_IN_PROGRESS: 503,
     ErrorCode.PUBLICATION_HELD: 409,
+    ErrorCode.TOKENS_SPENT: 409,
+    ErrorCode.FORGE_DENIED: 409,
+    ErrorCode.FORGE_UNAVAILABLE: 503,
     ErrorCode.STORE_UNAVAILABLE: 503,
     ErrorCode.CONTENDED: 503,
 }
@@ -118,10 +125,20 @@ class ArtifactRef:
 
 
 @dataclass(frozen=True, slots=True)
+class MintedToken:
+    """A token of the forge for one repository, `owner/name`; it stays in the process that got it."""
+
+    token: str = bounded(string_max=FORGE_TOKEN_MAX, shown=False)
+    expires_at: str = bounded(string_max=40)
+    repository: str = bounded(string_max=512)
+
+
+@dataclass(frozen=True, slots=True)
 class HelloResponse:
     """The claim: from now on this process speaks for the run under `epoch`.
 
-    `clone_credential` says where the clone token is: `mounted` or `none`.
+    `clone_credential` says where the credential is: `mounted`, `minted` (a runner gets it here as
+    `clone_token`, a publisher asks `push-token`), or `none`.
     """
 
     protocol: int
@@ -131,6 +148,15 @@ class HelloResponse:
     bundle: ArtifactRef
     clone_credential: str
     server_time: str
+    clone_token: MintedToken | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PushTokenRequest:
+    """A publisher asks for the token of its delivery: number of `d<n>`, digest of the proposal."""
+
+    delivery_attempt: int
+    proposal_digest: str = bounded(string_max=64)
 
 
 @dataclass(frozen=True, slots=True)

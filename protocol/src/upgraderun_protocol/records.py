@@ -31,11 +31,15 @@ def bounded(
     string_max: int = _DEFAULT_STRING_MAX,
     items_max: int = _DEFAULT_ITEMS_MAX,
     default: Any = dataclasses.MISSING,
+    shown: bool = True,
 ) -> Any:
-    """Declare a field's bounds: characters of each string in it, items of each list or map."""
+    """Declare a field's bounds: characters of each string in it, items of each list or map.
+
+    A secret isn't `shown` by `repr`.
+    """
     metadata = {"string_max": string_max, "items_max": items_max}
     if default is dataclasses.MISSING:
-        return dataclasses.field(metadata=metadata)
+        return dataclasses.field(metadata=metadata, repr=shown)
     return dataclasses.field(default=default, metadata=metadata)
 
 

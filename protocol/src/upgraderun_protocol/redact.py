@@ -16,6 +16,8 @@ SECRET_LENGTH_MIN: Final = 8
 _CUT: Final = " [cut]"
 
 _PATTERNS: Final = (
+    # Installation tokens may be long and carry dots: their newer form holds a signed statement.
+    re.compile(r"\bghs_[A-Za-z0-9_.-]{4,}"),
     re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-|xox[abpors]-|npm_|pypi-|sk-)[A-Za-z0-9_-]{4,}"),
     re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
     re.compile(r"(?i)(?<=authorization:)\s*\S+(?:\s+\S+)?"),
@@ -29,6 +31,31 @@ _PATTERNS: Final = (
 _CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
+
+
+class SecretText:
+    """A secret that shows itself to nobody by accident: whatever prints it, prints a mask."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """Give the value to the one call that needs it."""
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SecretText) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __repr__(self) -> str:
+        return MASK
+
+    def __reduce__(self) -> str:
+        raise TypeError("a secret isn't stored")
 
 
 class SafeText(str):

@@ -1,6 +1,7 @@
 """URLs, names, approval digests, redaction: what both sides must spell alike."""
 
 import base64
+import pickle
 from urllib.parse import quote
 
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from upgraderun_protocol.approvals import presentation_digest, request_digest
 from upgraderun_protocol.canonical import NotCanonicalError
 from upgraderun_protocol.ids import RunUid, Sha256
-from upgraderun_protocol.redact import MASK, Redactor, SafeText
+from upgraderun_protocol.messages import MintedToken
+from upgraderun_protocol.records import to_bytes
+from upgraderun_protocol.redact import MASK, Redactor, SafeText, SecretText
 from upgraderun_protocol.slugs import branch_name, child_name, marker, read_marker, slug, uid8
 from upgraderun_protocol.urls import RepositoryUrl, UrlError, normalise
 
@@ -207,3 +210,32 @@ class TestRedaction:
         redactor.register("12345678")
 
         assert redactor.redact("12345678") == MASK
+
+    @pytest.mark.parametrize(
+        "token", ["ghs_16C7e42F292c6912E7", "ghs_12_eyJhbGci.eyJpc3Mi.Sig-na_t"]
+    )
+    def test_tokens_of_an_app_are_known_in_both_forms(self, token: str) -> None:
+        assert f"push with {MASK} failed" == Redactor().redact(f"push with {token} failed")
+
+
+class TestSecretText:
+    """A secret that is printed, formatted or pickled by accident stays one (security.md H17)."""
+
+    def test_it_shows_a_mask(self) -> None:
+        secret = SecretText("a-canary-0001")
+
+        assert MASK == str(secret) == repr(secret) == f"{secret}"
+        assert "a-canary-0001" == secret.reveal()
+        assert secret == SecretText("a-canary-0001")
+        assert secret != "a-canary-0001"
+        assert 1 == len({secret, SecretText("a-canary-0001")})
+
+    def test_it_isn_t_stored(self) -> None:
+        with pytest.raises(TypeError, match="isn't stored"):
+            pickle.dumps(SecretText("a-canary-0001"))
+
+    def test_a_message_doesn_t_show_its_token(self) -> None:
+        minted = MintedToken("ghs_canary", "2026-01-01T01:00:00Z", "team/app")
+
+        assert "canary" not in repr(minted)
+        assert b"ghs_canary" in to_bytes(minted)
