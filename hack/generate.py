@@ -26,7 +26,7 @@ def generated() -> Mapping[Path, str]:
     for plural, definition in definitions().items():
         text = _HEAD + yaml.safe_dump(definition, sort_keys=False, width=100, allow_unicode=True)
         files[Path("crds") / f"{plural}.yaml"] = text
-        files[CHART / "crds" / f"{plural}.yaml"] = text
+        files[CHART / "files" / "crds" / f"{plural}.yaml"] = text
     files[Path("docs/reasons.md")] = reasons_page()
     files[Path("docs/kinds.md")] = kinds_page()
     files[Path("docs/decisions.md")] = decisions_page()

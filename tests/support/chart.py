@@ -46,12 +46,13 @@ def render(
         *(f"--api-versions={version}" for version in api_versions),
     ]
     text = helm(*arguments, stdin=yaml.safe_dump(dict(values or {})))
-    return [obj for obj in yaml.safe_load_all(text) if obj]
+    kinds = "CustomResourceDefinition"
+    return [obj for obj in yaml.safe_load_all(text) if obj and obj["kind"] != kinds]
 
 
 def crds() -> list[dict[str, Any]]:
     """The CRDs that the chart carries."""
     return [
         yaml.safe_load(path.read_text(encoding="utf-8"))
-        for path in sorted((CHART / "crds").iterdir())
+        for path in sorted((CHART / "files" / "crds").iterdir())
     ]

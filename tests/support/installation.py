@@ -71,15 +71,14 @@ def install(kubectl: Kubectl, installation: Installation) -> None:
         "data": {"ca.crt": installation.bundle.read_text()},
     }
     kubectl.apply(namespace, authorities)
-    # helm installs CRDs, but never upgrades them.
-    kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CHART / "crds"))
     flags = [
         part
         for key, value in installation.values().items()
         for part in ("--set-json", f"{key}={json.dumps(value)}")
     ]
     chart = ["upgrade", "--install", RELEASE, str(CHART), "--namespace", SYSTEM, "--reset-values"]
-    helm(kubectl, *chart, *flags)
+    # Kinds outlive a release, and may have been there before the first one.
+    helm(kubectl, *chart, "--take-ownership", *flags)
     # The authorities may have changed, and a process reads them once.
     kubectl("rollout", "restart", OPERATOR, "-n", SYSTEM)
     wait = f"--timeout={_ROLLOUT_SECONDS}s"

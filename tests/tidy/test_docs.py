@@ -67,6 +67,30 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
     assert ["a.md#other", "b.md"] == list(broken_links(page))
 
 
+def words(part: dict[str, Any]) -> str:
+    """Description of a schema, if it is a sentence."""
+    text = str(part.get("description", ""))
+    return text if text.endswith(".") and " " in text else ""
+
+
+def schema_paths(schema: dict[str, Any], above: str = "") -> dict[str, dict[str, Any]]:
+    """Every named value of a schema by its dotted path."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, part in schema.get("properties", {}).items():
+        found[above + name] = part
+        found |= schema_paths(part, f"{above}{name}.")
+    return found
+
+
+def value_paths(values: dict[str, Any], schema: dict[str, Any], above: str = "") -> Iterator[str]:
+    """Dotted paths of values, as deep as the schema names them."""
+    for name, value in values.items():
+        yield above + name
+        part = schema.get("properties", {}).get(name, {})
+        if "properties" in part:
+            yield from value_paths(value, part, f"{above}{name}.")
+
+
 class TestSettings:
     """A setting missing in the docs, or the reverse."""
 
@@ -101,10 +125,16 @@ class TestSettings:
         assert [] == [name for name in values if f"`{name}" not in page]
 
     def test_values_and_their_schema_name_the_same(self) -> None:
+        """At every depth; an object without properties in the schema is the user's own."""
         values = yaml.safe_load(read(CHART / "values.yaml"))
         schema = yaml.safe_load(read(CHART / "values.schema.json"))
 
-        assert set(values) == set(schema["properties"]) - {"global"}
+        assert set(value_paths(values, schema)) == set(schema_paths(schema)) - {"global"}
+
+    def test_every_value_has_a_description(self) -> None:
+        schema = yaml.safe_load(read(CHART / "values.schema.json"))
+
+        assert [] == [path for path, part in schema_paths(schema).items() if not words(part)]
 
 
 class TestTables:

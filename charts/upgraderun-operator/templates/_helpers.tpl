@@ -1,6 +1,6 @@
 {{/* Name of everything in the release's namespace. */}}
 {{- define "upgraderun.fullname" -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | default .Release.Name | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- define "upgraderun.labels" -}}
@@ -26,6 +26,37 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "upgraderun.fullname" 
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
 {{- else -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Affinity of the operator's pods. A volume of the artifact store that is ReadWriteOnce can be mounted
+on one node only, so the replicas must stay together; else they keep apart if they can.
+*/}}
+{{- define "upgraderun.affinity" -}}
+{{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" (dict "matchLabels" (include "upgraderun.selector" . | fromYaml)) -}}
+{{- $affinity := deepCopy .Values.affinity -}}
+{{- if eq .Values.artifacts.accessMode "ReadWriteOnce" -}}
+{{- $together := $affinity.podAffinity | default dict -}}
+{{- $key := "requiredDuringSchedulingIgnoredDuringExecution" -}}
+{{- $_ := set $together $key (append (get $together $key | default list) $term) -}}
+{{- $_ := set $affinity "podAffinity" $together -}}
+{{- else if not (hasKey $affinity "podAntiAffinity") -}}
+{{- $apart := dict "weight" 100 "podAffinityTerm" $term -}}
+{{- $_ := set $affinity "podAntiAffinity" (dict "preferredDuringSchedulingIgnoredDuringExecution" (list $apart)) -}}
+{{- end -}}
+{{- toYaml $affinity -}}
+{{- end -}}
+
+{{/* Spread constraints; one without a selector means the operator's pods. */}}
+{{- define "upgraderun.spread" -}}
+{{- if and .Values.topologySpreadConstraints (eq .Values.artifacts.accessMode "ReadWriteMany") -}}
+{{- $selector := dict "labelSelector" (dict "matchLabels" (include "upgraderun.selector" . | fromYaml)) -}}
+{{- $all := list -}}
+{{- range .Values.topologySpreadConstraints -}}
+{{- $all = append $all (merge (deepCopy .) $selector) -}}
+{{- end -}}
+{{- toYaml $all -}}
 {{- end -}}
 {{- end -}}
 

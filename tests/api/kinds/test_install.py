@@ -31,16 +31,15 @@ def admin(server: ApiServer) -> Iterator[Kube]:
 
 @pytest.fixture(scope="module")
 def notes(server: ApiServer, admin: Kube) -> str:
-    """What helm prints after installing."""
-    for crd in crds():
-        admin.apply(crd)
-    return install(server, RELEASE, NAMESPACE)
+    """What helm prints after installing, on a server where somebody left a kind behind."""
+    admin.apply(crds()[0])
+    return install(server, RELEASE, NAMESPACE, "--take-ownership")
 
 
-def install(server: ApiServer, release: str, namespace: str) -> str:
+def install(server: ApiServer, release: str, namespace: str, *flags: str) -> str:
     return helm(
         *("install", release, str(CHART), "--namespace", namespace, "--create-namespace"),
-        *("--kubeconfig", str(server.kubeconfig), "--skip-crds"),
+        *("--kubeconfig", str(server.kubeconfig), *flags),
     )
 
 
@@ -63,6 +62,26 @@ class TestInstall:
     def test_a_second_installation_is_refused(self, server: ApiServer, notes: str) -> None:
         with pytest.raises(HelmError, match="this cluster has an installation already"):
             install(server, "another", "elsewhere")
+
+    def test_the_kinds_are_of_the_release(self, admin: Kube, notes: str) -> None:
+        """So that `helm upgrade` upgrades them, which it doesn't do with a folder `crds/`."""
+        for crd in crds():
+            annotations = admin.get(crd)["metadata"]["annotations"]
+            assert RELEASE == annotations["meta.helm.sh/release-name"]
+            assert "keep" == annotations["helm.sh/resource-policy"]
+
+    def test_an_upgrade_mends_the_kinds(self, server: ApiServer, admin: Kube, notes: str) -> None:
+        run = next(crd for crd in crds() if "UpgradeRun" == crd["spec"]["names"]["kind"])
+        names = run["spec"]["names"]
+        older = {**names, "shortNames": names["shortNames"][:1]}
+        assert admin.merge(run, {"spec": {"names": older}}).ok
+
+        helm(
+            *("upgrade", RELEASE, str(CHART), "--namespace", NAMESPACE),
+            *("--kubeconfig", str(server.kubeconfig)),
+        )
+
+        assert names["shortNames"] == admin.get(run)["spec"]["names"]["shortNames"]
 
     def test_the_same_installation_can_be_upgraded(self, server: ApiServer, notes: str) -> None:
         told = helm(

@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 import yaml
 
-from support.chart import CHART, MUTATING, NAMESPACE, OPERATOR, RELEASE, HelmError, helm, render
+from support.chart import (
+    CHART,
+    MUTATING,
+    NAMESPACE,
+    OPERATOR,
+    RELEASE,
+    HelmError,
+    crds,
+    helm,
+    render,
+)
 from upgraderun_operator.model import names
 from upgraderun_operator.settings import PREFIX, read_settings
 
@@ -91,6 +101,77 @@ class TestDeployment:
         assert 1 == one("PodDisruptionBudget", objects)["spec"]["maxUnavailable"]
         assert not [obj for obj in defaults() if obj["kind"] == "PodDisruptionBudget"]
 
+    def test_affinity_of_the_user_is_added_to(self) -> None:
+        """DESIGN §4a: the replicas stay together on a volume of one node, whatever is asked."""
+        zone = {"topologyKey": "zone", "labelSelector": {}}
+        own: dict[str, Any] = {
+            "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [zone]}
+        }
+
+        terms = pod_spec(render({"affinity": own}))["affinity"]["podAffinity"][
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        ]
+
+        assert ["zone", "kubernetes.io/hostname"] == [term["topologyKey"] for term in terms]
+
+    def test_own_anti_affinity_replaces_ours(self) -> None:
+        own: dict[str, Any] = {
+            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}
+        }
+
+        assert own == pod_spec(render({**READ_WRITE_MANY, "affinity": own}))["affinity"]
+
+    def test_spread_constraints_mean_the_operators_pods(self) -> None:
+        spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+        values = {"topologySpreadConstraints": [spread]}
+        selector = one("Deployment")["spec"]["selector"]
+
+        (made,) = pod_spec(render({**READ_WRITE_MANY, **values}))["topologySpreadConstraints"]
+
+        assert {**spread, "labelSelector": selector} == made
+        assert "topologySpreadConstraints" not in pod_spec(render(values))
+
+    def test_the_disruption_budget_is_the_users(self) -> None:
+        budget = {"maxUnavailable": "50%"}
+        objects = render({**READ_WRITE_MANY, "podDisruptionBudget": budget})
+
+        assert "50%" == one("PodDisruptionBudget", objects)["spec"]["maxUnavailable"]
+        off = render({**READ_WRITE_MANY, "podDisruptionBudget": {"enabled": False}})
+        assert not [obj for obj in off if obj["kind"] == "PodDisruptionBudget"]
+
+    def test_pods_and_account_take_what_users_add(self) -> None:
+        objects = render(
+            {
+                "podAnnotations": {"a": "1"},
+                "podLabels": {"team": "x"},
+                "serviceAccount": {"annotations": {"b": "2"}},
+                "priorityClassName": "high",
+                "securityContext": {"runAsUser": 7},
+                "podSecurityContext": {"fsGroup": None},
+            }
+        )
+        metadata = one("Deployment", objects)["spec"]["template"]["metadata"]
+        spec = pod_spec(objects)
+
+        assert {"a": "1"} == metadata["annotations"]
+        assert "x" == metadata["labels"]["team"]
+        assert {"b": "2"} == one("ServiceAccount", objects)["metadata"]["annotations"]
+        assert "high" == spec["priorityClassName"]
+        assert 7 == spec["containers"][0]["securityContext"]["runAsUser"]
+        assert spec["containers"][0]["securityContext"]["readOnlyRootFilesystem"]
+        assert "fsGroup" not in spec["securityContext"]
+
+    def test_another_name_is_the_name_of_everything(self) -> None:
+        objects = render({"fullnameOverride": "upgrades"})
+
+        assert f"system:serviceaccount:{NAMESPACE}:upgrades" in str(
+            one("ValidatingAdmissionPolicy", objects, "upgraderun-pods")
+        )
+        (container,) = one("Deployment", objects, "upgrades")["spec"]["template"]["spec"][
+            "containers"
+        ]
+        assert {"upgrades", "upgrades-tls"} <= {entry.get("value") for entry in container["env"]}
+
     def test_an_image_by_digest_ignores_the_tag(self) -> None:
         digest = "sha256:" + "a" * 64
         objects = render({"image": {"repository": "r.example/o", "tag": "1", "digest": digest}})
@@ -153,6 +234,8 @@ class TestSettings:
             {"artifacts": {"type": "S3"}},
             {"image": {"repository": "x", "digest": "latest"}},
             {"admission": {"approverServiceAccounts": ["robot"]}},
+            {"podLabels": {"upgraderun.dev/role": "runner"}},
+            {"podLabels": {"app.kubernetes.io/name": "other"}},
         ],
         ids=str,
     )
@@ -280,6 +363,46 @@ class TestRights:
         assert [f"{NAME}-token-reviews"] == [
             obj["metadata"]["name"] for obj in objects if obj["kind"] == "ClusterRoleBinding"
         ]
+
+    def test_roles_for_people_can_be_left_out_or_alone(self) -> None:
+        label = "rbac.authorization.k8s.io/aggregate-to-"
+
+        assert not [
+            obj["metadata"]["name"]
+            for obj in render({"roles": {"create": False}})
+            if obj["kind"] == "ClusterRole" and not obj["metadata"]["name"].startswith(NAME)
+        ]
+        assert label in str(defaults())
+        assert label not in str(render({"roles": {"aggregate": False}}))
+
+
+class TestKinds:
+    """The CRDs as templates: they upgrade with the chart, and stay when it goes."""
+
+    def test_they_are_those_of_the_generated_files(self) -> None:
+        assert [crd["spec"] for crd in crds()] == [crd["spec"] for crd in rendered_kinds()]
+
+    def test_they_are_kept_unless_the_user_says_otherwise(self) -> None:
+        policies = [crd["metadata"].get("annotations") for crd in rendered_kinds()]
+
+        assert [{"helm.sh/resource-policy": "keep"}] * 4 == policies
+        assert [None] * 4 == [
+            crd["metadata"].get("annotations") for crd in rendered_kinds("crds.keep=false")
+        ]
+
+    def test_they_can_be_somebody_elses(self) -> None:
+        assert [] == rendered_kinds("crds.install=false")
+
+    def test_helm_has_no_second_copy(self) -> None:
+        """A folder `crds/` would be installed first, without owner, and then refused."""
+        assert not (CHART / "crds").exists()
+
+
+def rendered_kinds(*values: str) -> list[dict[str, Any]]:
+    flags = ["--kube-version=1.34.4", *(f"--set={value}" for value in values)]
+    text = helm("template", RELEASE, str(CHART), *flags)
+    objects = yaml.safe_load_all(text)
+    return [obj for obj in objects if obj and obj["kind"] == "CustomResourceDefinition"]
 
 
 class TestEverythingElse:
