@@ -21,6 +21,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "upgraderun.fullname" . }}
 {{- end -}}
 
+{{/* Secret with the certificate of the runner API; cert-manager's is of another type. */}}
+{{- define "upgraderun.tlsSecret" -}}
+{{- include "upgraderun.fullname" . -}}{{- ternary "-issued" "" (eq .Values.certificates.type "CertManager") -}}-tls
+{{- end -}}
+
 {{- define "upgraderun.image" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}

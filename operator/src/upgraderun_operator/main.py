@@ -154,7 +154,7 @@ class Operator:
         names = settings.tls_names
         secret = settings.tls_secret
         pairs = Certificates(outside.client, clock, settings.namespace, secret, names)
-        self._tls = Tls(pairs, clock, self._leads)
+        self._tls = Tls(pairs, clock, self._renews_certificate)
         self._resync = Resync(
             RunListing(outside.client, settings.watch_namespaces),
             self._queue,
@@ -273,6 +273,9 @@ class Operator:
 
     def _leads(self) -> bool:
         return self._leadership.epoch is not None
+
+    def _renews_certificate(self) -> bool:
+        return self._settings.tls_renew and self._leads()
 
     async def _on_leadership(self, epoch: Epoch | None) -> None:
         if epoch is not None:

@@ -22,7 +22,8 @@ class SettingError(ValueError):
 class Settings:
     """Everything that an installation may choose.
 
-    `watch_namespaces` empty: all. `tls_names`: names and addresses that the certificate is for. `artifacts`: folder of the artifact store. `kubeconfig` None: the
+    `watch_namespaces` empty: all. `tls_renew`: the leader fills and renews the certificate, nobody
+    else does. `tls_names`: names and addresses that the certificate is for. `artifacts`: folder of the artifact store. `kubeconfig` None: the
     pod's own service account. Rates are per second and per process.
     """
 
@@ -37,6 +38,7 @@ class Settings:
     metrics_port: int
     operator_url: str
     tls_secret: str
+    tls_renew: bool
     tls_names: tuple[str, ...]
     lease_name: str
     allow_inline: bool
@@ -68,6 +70,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         metrics_port=read.number("METRICS_PORT", 8080, 0, 65535),
         operator_url=read.text("OPERATOR_URL", f"https://{service}.{namespace}.svc:{port}"),
         tls_secret=read.text("TLS_SECRET", f"{service}-tls"),
+        tls_renew=read.flag("TLS_RENEW", default=True),
         tls_names=(f"{service}.{namespace}.svc", *read.names("TLS_NAMES")),
         lease_name=read.text("LEASE_NAME", "upgraderun-operator"),
         allow_inline=read.flag("ALLOW_INLINE", default=False),

@@ -103,6 +103,48 @@ class TestSecret:
         assert await certificates.load() == filled
         assert await certificates.ensure() == filled
 
+    async def test_what_cert_manager_wrote_is_served(self, scene: Scene) -> None:
+        """It keeps the key of the authority to itself, and its Secret has a type of its own."""
+        made = renew({}, HOSTS, datetime.now(UTC))
+        parts = {key: base64.b64encode(made[key]).decode() for key in ("ca.crt", "tls.crt")}
+        parts["tls.key"] = base64.b64encode(made["tls.key"]).decode()
+        await scene.create(
+            SECRETS,
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": "issued-tls"},
+                "type": "kubernetes.io/tls",
+                "data": parts,
+            },
+        )
+        certificates = Certificates(
+            scene.replica.client, scene.replica.clock, scene.ref.namespace, "issued-tls", HOSTS
+        )
+
+        pair = await certificates.load()
+
+        assert (made["tls.crt"], made["ca.crt"]) == (pair.certificate, pair.authority)
+
+    async def test_an_issuer_that_names_no_authority_is_told(self, scene: Scene) -> None:
+        made = renew({}, HOSTS, datetime.now(UTC))
+        parts = {key: base64.b64encode(made[key]).decode() for key in ("tls.crt", "tls.key")}
+        await scene.create(
+            SECRETS,
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": "acme-tls"},
+                "data": parts,
+            },
+        )
+        certificates = Certificates(
+            scene.replica.client, scene.replica.clock, scene.ref.namespace, "acme-tls", HOSTS
+        )
+
+        with pytest.raises(CertificateError, match=r"isn't filled yet: no ca\.crt"):
+            await certificates.load()
+
     async def test_no_secret_is_the_chart_s_fault(self, scene: Scene) -> None:
         nowhere = Certificates(
             scene.replica.client, scene.replica.clock, scene.ref.namespace, "nobody", HOSTS

@@ -415,6 +415,34 @@ class TestEverythingElse:
         assert "data" not in secret
         assert "keep" == secret["metadata"]["annotations"]["helm.sh/resource-policy"]
 
+    def test_cert_manager_fills_a_secret_that_the_operator_only_reads(self) -> None:
+        objects = render({"certificates": {"type": "CertManager"}})
+        leaf = one("Certificate", objects)["spec"]
+        authority = one("Certificate", objects, f"{NAME}-authority")["spec"]
+        values = environment(objects)
+        (rule,) = [r for r in one("Role", objects)["rules"] if "secrets" in r["resources"]]
+
+        assert [] == [obj for obj in objects if obj["kind"] == "Secret"]
+        assert leaf["secretName"] == values[f"{PREFIX}TLS_SECRET"]
+        assert "false" == values[f"{PREFIX}TLS_RENEW"]
+        assert [f"{NAME}.{NAMESPACE}.svc"] == leaf["dnsNames"]
+        assert ([leaf["secretName"]], ["get"]) == (rule["resourceNames"], rule["verbs"])
+        assert "Never" == authority["privateKey"]["rotationPolicy"]
+        issuers = {obj["metadata"]["name"]: obj for obj in objects if obj["kind"] == "Issuer"}
+        used = {cert["issuerRef"]["name"] for cert in (leaf, authority)}
+        assert set(issuers) == used
+        assert (
+            authority["secretName"]
+            == (issuers[leaf["issuerRef"]["name"]]["spec"]["ca"]["secretName"])
+        )
+
+    def test_another_issuer_signs_alone(self) -> None:
+        issuer = {"name": "company", "kind": "ClusterIssuer", "group": "cert-manager.io"}
+        objects = render({"certificates": {"type": "CertManager", "issuerRef": issuer}})
+
+        assert [issuer] == [o["spec"]["issuerRef"] for o in objects if o["kind"] == "Certificate"]
+        assert not [obj for obj in objects if obj["kind"] == "Issuer"]
+
     def test_the_service_leads_to_the_api(self) -> None:
         service = one("Service")
 

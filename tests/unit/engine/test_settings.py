@@ -15,6 +15,7 @@ def test_two_variables_are_enough() -> None:
     assert "https://upgraderun-operator.upgraderun-system.svc:8443" == settings.operator_url
     assert () == settings.watch_namespaces
     assert not settings.allow_inline
+    assert settings.tls_renew
 
 
 def test_lists_and_flags_are_read() -> None:

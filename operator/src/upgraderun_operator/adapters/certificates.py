@@ -2,6 +2,7 @@
 
 The chart creates the Secret `<release>-tls` empty; the leader fills and renews it (security.md §9),
 every replica serves what it holds, pods mount `ca.crt`. Keys are ECDSA P-256. Made by `main`.
+Where cert-manager fills it, in a Secret without `ca.key`, nobody here calls `ensure`.
 
     ca.crt, ca.key      the authority          tls.crt, tls.key      the leaf for the Service
 """
@@ -38,7 +39,8 @@ LEAF_LIFE: Final = timedelta(days=30)
 RENEW_BEFORE: Final = timedelta(days=10)
 AUTHORITY_RENEW_BEFORE: Final = timedelta(days=60)
 BACKDATED: Final = timedelta(minutes=5)
-_FIELDS: Final = ("ca.crt", "ca.key", "tls.crt", "tls.key")
+_SERVED: Final = ("ca.crt", "tls.crt", "tls.key")
+_FIELDS: Final = (*_SERVED, "ca.key")
 
 
 class CertificateError(Exception):
@@ -89,10 +91,12 @@ class Certificates:
         self._hosts = tuple(hosts)
 
     async def load(self) -> ServingPair:
-        """Read what to serve. Raises CertificateError while the leader hasn't filled the Secret."""
+        """Read what to serve. Raises CertificateError while a part is missing in the Secret."""
         data = _decoded(await self._read())
-        if any(not data[field] for field in _FIELDS):
-            raise CertificateError(f"Secret {self._namespace}/{self._name} isn't filled yet")
+        missing = [field for field in _SERVED if not data[field]]
+        if missing:
+            place = f"Secret {self._namespace}/{self._name}"
+            raise CertificateError(f"{place} isn't filled yet: no {', '.join(missing)}")
         return ServingPair(data["tls.crt"], data["tls.key"], data["ca.crt"])
 
     async def ensure(self) -> ServingPair:
@@ -120,7 +124,8 @@ class Certificates:
                 return raw
             case NotFound():
                 raise CertificateError(
-                    f"no Secret {self._namespace}/{self._name}; the chart creates it"
+                    f"no Secret {self._namespace}/{self._name}; the chart creates it, or "
+                    "cert-manager does"
                 )
             case Denied() | Unknown() as answer:
                 raise CertificateError(f"Secret {self._namespace}/{self._name}: {answer}")

@@ -47,17 +47,17 @@ class Pairs(Protocol):
         ...
 
     async def ensure(self) -> Pair:
-        """Fill or renew it; leader only."""
+        """Fill or renew it; the leader only, and only where nobody else does."""
         ...
 
 
 class Tls:
-    """A server context whose certificate follows the Secret."""
+    """A server context whose certificate follows the Secret. `renews`: whether we fill it now."""
 
-    def __init__(self, pairs: Pairs, clock: SleepingClock, is_leader: Callable[[], bool]) -> None:
+    def __init__(self, pairs: Pairs, clock: SleepingClock, renews: Callable[[], bool]) -> None:
         self._pairs = pairs
         self._clock = clock
-        self._is_leader = is_leader
+        self._renews = renews
         self._loaded = asyncio.Event()
         self._authority = b""
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -81,7 +81,7 @@ class Tls:
         """Follow the Secret for ever; `errors` are those of the pairs, which mean: try again."""
         while True:
             try:
-                pair = await (self._pairs.ensure() if self._is_leader() else self._pairs.load())
+                pair = await (self._pairs.ensure() if self._renews() else self._pairs.load())
             except errors as error:
                 log.info("no certificate yet: %s", error)
                 await self._clock.sleep(FIRST_SECONDS)
