@@ -8,6 +8,9 @@ UV := $(BOOT)/bin/uv
 PY := .venv/bin/python
 PURE := */upgraderun_protocol/*,*/upgraderun_operator/decide/*,*/upgraderun_operator/journal/*,*/upgraderun_operator/build/*
 
+# Who forbids bytecode lets each of some thousand processes compile its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 

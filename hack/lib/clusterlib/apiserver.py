@@ -33,6 +33,8 @@ READY_SECONDS = 120.0
 PORT_TRIES = 5
 SERVICE_CIDR = "10.96.0.0/16"
 FIRST_SERVICE_IP = "10.96.0.1"
+COLLECT_SELDOM = {"GOGC": "400"}
+"""Collecting garbage is a fifth of a young API server's processor time, and memory is plenty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,9 @@ def _start(directory: Path, options: Options) -> ApiServer:
 
 def _launch(name: str, argv: list[str], directory: Path, options: Options) -> None:
     processes.log_path(directory, name).unlink(missing_ok=True)
-    processes.start(name, argv, directory, die_with_parent=options.die_with_parent)
+    processes.start(
+        name, argv, directory, env=COLLECT_SELDOM, die_with_parent=options.die_with_parent
+    )
 
 
 def _wait_ready(directory: Path, client: Client) -> None:
