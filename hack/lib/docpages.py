@@ -129,6 +129,7 @@ annotation `upgraderun.dev/requested-by` holds the requester's user name; the se
 | condition | becomes True when |
 |---|---|
 | `Succeeded` | the run ended with a proposal or a pull request. Unknown while it is active, False for every other end |
+| `Reconciling` | the run isn't at its end and nothing needs a person; together with `Stalled` what kstatus reads ([GitOps](gitops.md)) |
 | `BaselineValidated` | the untouched tree builds and passes its tests |
 | `UpgradeSelected` | one upgrade was chosen and moved into the work tree |
 | `Validated` | the upgraded tree was validated and brings no new finding |
@@ -136,7 +137,7 @@ annotation `upgraderun.dev/requested-by` holds the requester's user name; the se
 | `Approved` | enough approvals of exactly this proposal count |
 | `Published` | the pull request is open |
 | `Suspended` | `spec.suspend` took effect |
-| `Stalled` | nothing moves until a person acts; the message says what to do |
+| `Stalled` | nothing moves until a person acts, or the run ended without success; the message says what to do |
 | `Conflict` | the world contradicts the journal; the run has stopped and touched nothing |
 | `NotIsolated` | repository code runs inside the runner pod (policy `sandbox.type: Inline`) |
 

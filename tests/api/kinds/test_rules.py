@@ -112,7 +112,7 @@ class TestRunStatus:
             ({**STATUS, "leaderEpoch": 6}, "status.leaderEpoch"),
             ({"journal": JOURNAL}, "status.leaderEpoch"),
             ({"leaderEpoch": 7}, "status.journal.head.seq"),
-            (None, "status: it never vanishes"),
+            (None, "status.journal.head.seq"),  # without a status, its default stands there
         ],
         ids=["seq", "epoch", "leader epoch", "no leader epoch", "no journal", "no status"],
     )

@@ -95,13 +95,14 @@ class TestBounds:
         assert [] == odd
 
     def test_defaults_of_objects_are_filled_in_by_the_server(self, plural: str) -> None:
+        """But for the status of a run that nobody has seen, which is one field only."""
         literal = [
             path
             for path, schema in own_fields(plural)
             if isinstance(schema.get("default"), dict) and schema["default"] != {}
         ]
 
-        assert [] == literal
+        assert ([".status"] if plural == "upgraderuns" else []) == literal
 
 
 @pytest.mark.parametrize("plural", USER_KINDS)

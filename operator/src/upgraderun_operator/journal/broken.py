@@ -25,9 +25,10 @@ def broken_status(
     """The same status with the condition that tells people; None if it says so already.
 
     Broken: `Conflict` and `conflict{kind}`, so that gauge and field selector find it. Too new:
-    `Stalled`, until the operator is upgraded.
+    `Stalled`, until the operator is upgraded. In both nothing moves, and tools must see it.
     """
     kind = ConditionType.STALLED if too_new else ConditionType.CONFLICT
+    told = {kind.value, ConditionType.STALLED.value, ConditionType.RECONCILING.value}
     reason = _TOO_NEW.value if too_new else conflict_reason(ConflictKind.JOURNAL_BROKEN.value)
     text = f"{message}; {STALLS[_TOO_NEW].next_step}" if too_new else message
     known = status.get("conditions")
@@ -43,8 +44,10 @@ def broken_status(
         "lastTransitionTime": now,
         "observedGeneration": generation,
     }
-    rest = [item for item in conditions if item is not before]
-    changed: dict[str, Any] = {**status, "conditions": [*rest, condition]}
+    rest = [item for item in conditions if item.get("type") not in told]
+    stalled = {**condition, "type": ConditionType.STALLED.value}
+    added = [stalled] if too_new else [stalled, condition]
+    changed: dict[str, Any] = {**status, "conditions": [*rest, *added]}
     if not too_new:
         changed["conflict"] = {
             "kind": reason,

@@ -83,6 +83,7 @@ _ISOLATION: Final = MappingProxyType(
 def _verdicts(view: RunView) -> list[tuple[ConditionType, Verdict]]:
     found = [
         (ConditionType.SUCCEEDED, _succeeded(view)),
+        (ConditionType.RECONCILING, _reconciling(view)),
         (ConditionType.BASELINE_VALIDATED, _baseline(view)),
         (ConditionType.UPGRADE_SELECTED, _selected(view)),
         (ConditionType.VALIDATED, _validated(view)),
@@ -118,6 +119,16 @@ def _succeeded(view: RunView) -> Verdict:
         return Verdict(UNKNOWN, LiveReason.AWAITING_APPROVAL, _question(view))
     reason, message = _PROGRESS[lifecycle]
     return Verdict(UNKNOWN, reason, message)
+
+
+def _reconciling(view: RunView) -> Verdict:
+    """What kstatus reads: True is "in progress", and it never stands beside a true `Stalled`."""
+    summary, stalled = _succeeded(view), _stalled(view)
+    if stalled.status is TRUE:
+        return Verdict(FALSE, stalled.reason)
+    if summary.status is UNKNOWN:
+        return Verdict(TRUE, summary.reason, summary.message)
+    return Verdict(FALSE, summary.reason)
 
 
 def _question(view: RunView) -> str:
@@ -207,9 +218,13 @@ def _suspended(view: RunView) -> Verdict:
 
 
 def _stalled(view: RunView) -> Verdict:
-    wait = view.facts.wait
-    if wait is not None and wait.reason in STALLS and view.state.outcome is None:
+    """A person is needed: to go on, or because the run ended without success."""
+    wait, outcome = view.facts.wait, view.state.outcome
+    if wait is not None and wait.reason in STALLS and outcome is None:
         return Verdict(TRUE, wait.reason, wait.message)
+    if outcome is not None and _succeeded(view).status is FALSE:
+        row = OUTCOMES[outcome.name]
+        return Verdict(TRUE, row.reason, f"{row.reason}: {row.next_step}")
     return Verdict(FALSE, LiveReason.MOVING)
 
 

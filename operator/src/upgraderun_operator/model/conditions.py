@@ -24,6 +24,7 @@ class ConditionType(StrEnum):
     """Conditions of a run (DESIGN §3), in the order in which they are written."""
 
     SUCCEEDED = "Succeeded"
+    RECONCILING = "Reconciling"
     BASELINE_VALIDATED = "BaselineValidated"
     UPGRADE_SELECTED = "UpgradeSelected"
     VALIDATED = "Validated"

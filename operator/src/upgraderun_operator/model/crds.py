@@ -73,7 +73,14 @@ _RUN_COLUMNS: Final = (
     Column("Outcome", ".status.outcome", wide=True),
     Column("Duration", ".status.durationSeconds", "integer", wide=True),
 )
+_UNSEEN: Final = {"observedGeneration": 0}
+"""Status of a run that no operator has seen: else kstatus takes a new run for a settled one."""
+
 _AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
+
+
+_API_VERSION_TEXT: Final = "Group and version of this kind."
+_KIND_TEXT: Final = "Name of this kind."
 
 
 def _definition(
@@ -88,8 +95,8 @@ def _definition(
         "type": "object",
         "description": text.description,
         "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
+            "apiVersion": {"type": "string", "description": _API_VERSION_TEXT},
+            "kind": {"type": "string", "description": _KIND_TEXT},
             "metadata": {"type": "object"},
             **properties,
         },
@@ -140,7 +147,10 @@ def run_definition() -> dict[str, Any]:
             ("run", "runs"),
             "One upgrade of one dependency in one repository.",
         ),
-        {"spec": structural(UpgradeRunSpec), "status": structural(UpgradeRunStatus)},
+        {
+            "spec": structural(UpgradeRunSpec),
+            "status": {**structural(UpgradeRunStatus), "default": _UNSEEN},
+        },
         ("spec",),
         RUN_RULES,
         _RUN_COLUMNS,

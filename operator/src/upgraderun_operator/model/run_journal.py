@@ -34,7 +34,7 @@ class StoredEntry(ApiModel):
     """Kind of the entry, one of docs/journal.md."""
 
     state: EntryState
-    """intent, done, failed, interrupted or conflict."""
+    """One of intent, done, failed, interrupted or conflict."""
 
     at: Timestamp
     """When it was written."""
