@@ -659,6 +659,26 @@ class TestDeclined:
         assert 180 in bench.time.slept
         assert REF not in bench.host.control.refs(NAME)
 
+    async def test_removed_branch_is_not_pushed_again_after_a_kill_between_the_looks(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def die(_seconds: float) -> None:
+            bench.journal.killed()
+            raise KilledError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(bench.time, "sleep", die)
+            publication = bench.publication()
+            assert isinstance(await publication.ensure_branch(), BranchEnsured)
+            bench.host.control.move_ref(NAME, REF, None)
+            with pytest.raises(KilledError):
+                await publication.ensure_pull_request()
+
+        found = await bench.publish()
+
+        assert isinstance(found, PublicationDeclined)
+        assert REF not in bench.host.control.refs(NAME)
+
 
 class TestDecoration:
     """Labels and reviewers are best effort: a failure is a warning."""

@@ -79,6 +79,9 @@ async def _decide(delivery: Delivery, seen: BranchSeen) -> BranchDecision:
 
 async def _see_again(delivery: Delivery) -> BranchSeen:
     """The second of two observations, far enough apart that lag can't explain both."""
+    # A publisher that dies in this wait must leave "pushed": who reads "not yet" pushes again what
+    # somebody removed.
+    await delivery.journal.flush()
     await delivery.pause(limits.ABSENCE_SECONDS)
     seen = await see_branch(delivery)
     return BranchAbsent(confirmed=True) if isinstance(seen, BranchAbsent) else seen
