@@ -298,10 +298,20 @@ class TestClasses:
     ) -> None:
         monkeypatch.setattr(limits, "READ_SECONDS", 30)
         server = await serve(wire.stall)
+        outer = asyncio.timeout(None)
+
+        async def calls() -> None:
+            async with outer:
+                await make(server.url).call("GET", "journal")
+
+        call = asyncio.ensure_future(calls())
+        await server.connected.wait()
+
+        outer.reschedule(0.0)
 
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
-                await make(server.url).call("GET", "journal")
+            await call
+        assert outer.expired()
         assert 1 == server.connections
 
     def test_outermost_type_decides_though_a_cancellation_is_among_the_causes(self) -> None:
