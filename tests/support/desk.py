@@ -73,14 +73,21 @@ class MovedClock(SystemClock):
 
     def __init__(self) -> None:
         self.passed = 0.0
+        self._stopped: tuple[datetime, float] | None = None
+
+    def stop(self) -> None:
+        """Let only `passed` move it from now on, however slow the machine is."""
+        self._stopped = super().now(), super().monotonic()
 
     def now(self) -> datetime:
         """Wall clock, moved."""
-        return super().now() + timedelta(seconds=self.passed)
+        start = super().now() if self._stopped is None else self._stopped[0]
+        return start + timedelta(seconds=self.passed)
 
     def monotonic(self) -> float:
         """Monotonic clock, moved alike."""
-        return super().monotonic() + self.passed
+        start = super().monotonic() if self._stopped is None else self._stopped[1]
+        return start + self.passed
 
 
 class CountingClient(KubeClient):

@@ -28,6 +28,7 @@ class TestLoss:
         await play.go()
         await play.runs("a1")
         await play.vanishes("a1")
+        play.desk.clock.stop()
         wake = await play.go()
         assert wake.after_seconds is not None
         assert 9 < wake.after_seconds <= 10
