@@ -73,21 +73,14 @@ class MovedClock(SystemClock):
 
     def __init__(self) -> None:
         self.passed = 0.0
-        self._stopped: tuple[datetime, float] | None = None
-
-    def stop(self) -> None:
-        """Let only `passed` move it from now on, however slow the machine is."""
-        self._stopped = super().now(), super().monotonic()
 
     def now(self) -> datetime:
         """Wall clock, moved."""
-        start = super().now() if self._stopped is None else self._stopped[0]
-        return start + timedelta(seconds=self.passed)
+        return super().now() + timedelta(seconds=self.passed)
 
     def monotonic(self) -> float:
         """Monotonic clock, moved alike."""
-        start = super().monotonic() if self._stopped is None else self._stopped[1]
-        return start + self.passed
+        return super().monotonic() + self.passed
 
 
 class CountingClient(KubeClient):
@@ -172,6 +165,7 @@ class Desk:
     leader: FixedLeader
     world: World
     ended: list[tuple[str, str | None]]
+    phases: list[str | None]
     reconcile: Any
     seen_versions: SeenVersions
 
@@ -226,7 +220,12 @@ async def open_desk(
             fault=fault,
         )
         ended: list[tuple[str, str | None]] = []
-        reconciler = build_reconciler(world, lambda _run, name, kind: ended.append((name, kind)))
+        phases: list[str | None] = []
+        reconciler = build_reconciler(
+            world,
+            lambda _run, name, kind: ended.append((name, kind)),
+            lambda _run, phase: phases.append(phase),
+        )
         yield Desk(
             client,
             reader,
@@ -236,6 +235,7 @@ async def open_desk(
             leader,
             world,
             ended,
+            phases,
             reconciler.reconcile,
             reconciler.seen_versions,
         )

@@ -49,6 +49,7 @@ from upgraderun_operator.build.context import BuildOptions
 from upgraderun_operator.engine.leadership import Leadership
 from upgraderun_operator.engine.queue import WorkQueue
 from upgraderun_operator.engine.resync import Resync
+from upgraderun_operator.engine.space import watch_space
 from upgraderun_operator.engine.supervisor import StopFlag, Supervisor
 from upgraderun_operator.engine.workers import Workers
 from upgraderun_operator.journal.planning import Bounds
@@ -163,7 +164,8 @@ class Operator:
             show_conflicts=self._metrics.show_conflicts,
         )
         self._sightings = Sightings()
-        self._reconciler = build_reconciler(self._world(fault), self._metrics.ended)
+        metrics = self._metrics
+        self._reconciler = build_reconciler(self._world(fault), metrics.ended, metrics.stands)
         self._bell = Bell(self._queue, self._reconciler.seen_versions)
         self._supervisor = Supervisor(
             self._watch,
@@ -227,7 +229,8 @@ class Operator:
         namespaces: tuple[str | None, ...] = self._settings.watch_namespaces or (None,)
         client, clock = self._outside.client, self._outside.clock
         watches = [LeaseWatch(client, clock, self._sightings, name).run() for name in namespaces]
-        return [workers.run(), self._resync.run(), self._supervisor.run(), *watches]
+        space = watch_space(self._outside.store, clock, self._metrics.show_space)
+        return [workers.run(), self._resync.run(), self._supervisor.run(), space, *watches]
 
     def _api(self) -> RunnerApi:
         outside = self._outside
@@ -280,6 +283,8 @@ class Operator:
     async def _on_leadership(self, epoch: Epoch | None) -> None:
         if epoch is not None:
             self._resync.ring()
+        else:
+            self._metrics.forget_runs()
 
     def _render(self) -> bytes:
         self._metrics.leader.set(1 if self._leads() else 0)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from upgraderun_operator.keys import Key
+from upgraderun_operator.model.conditions import Phase
 from upgraderun_protocol.outcomes import OUTCOMES, ConflictKind
 
 PASS_RESULTS = ("ok", "backoff", "bug")
@@ -62,13 +63,29 @@ class Metrics:
         self.api_fenced = Counter(
             "upgraderun_api_fenced", "Calls of writers that are none", ["check"], registry=registry
         )
+        self.runs = Gauge(
+            "upgraderun_runs",
+            "Unfinished runs by phase, as the leader saw them last",
+            ["phase"],
+            registry=registry,
+        )
+        self.store_free_bytes = Gauge(
+            "upgraderun_store_free_bytes", "Free space of the artifact store", registry=registry
+        )
+        self.store_size_bytes = Gauge(
+            "upgraderun_store_size_bytes", "Size of the artifact store", registry=registry
+        )
         self._in_conflict: dict[Key, str] = {}
+        self._phases: dict[Key, str] = {}
         self._preset()
 
     def _preset(self) -> None:
         self.show_conflicts({})
         for kind in ConflictKind:
             self.conflicts.labels(kind.value)
+        for phase in Phase:
+            if phase is not Phase.FINISHED:
+                self.runs.labels(phase.value)
         for outcome in OUTCOMES:
             self.outcomes.labels(outcome)
         for result in PASS_RESULTS:
@@ -100,6 +117,25 @@ class Metrics:
         counts = Tally(self._in_conflict.values())
         for kind in ConflictKind:
             self.runs_in_conflict.labels(kind.value).set(counts[kind.value])
+
+    def stands(self, run: Key, phase: str | None) -> None:
+        """Note where a run stands; None or finished takes it out."""
+        before = self._phases.pop(run, None)
+        if before is not None:
+            self.runs.labels(before).dec()
+        if phase is not None and phase != Phase.FINISHED:
+            self._phases[run] = phase
+            self.runs.labels(phase).inc()
+
+    def forget_runs(self) -> None:
+        """Another replica leads: what this one saw is old."""
+        for run in tuple(self._phases):
+            self.stands(run, None)
+
+    def show_space(self, free: int, size: int) -> None:
+        """Set the gauges of the artifact store."""
+        self.store_free_bytes.set(free)
+        self.store_size_bytes.set(size)
 
     def render(self) -> bytes:
         """Text exposition format for `/metrics`."""

@@ -8,11 +8,11 @@ from upgraderun_operator.finalize.cleanup import cleanup_table
 from upgraderun_operator.observe.world import World
 from upgraderun_operator.perform.table import Performer, table
 from upgraderun_operator.perform.telling import Telling
-from upgraderun_operator.reconcile import Ended, Reconciler
+from upgraderun_operator.reconcile import Ended, Reconciler, Stands
 
 
-def build_reconciler(world: World, ended: Ended) -> Reconciler:
+def build_reconciler(world: World, ended: Ended, stands: Stands) -> Reconciler:
     """Make the one reconciler of a process."""
     telling = Telling(world)
     functions = {**table(world, telling), **cleanup_table(world)}
-    return Reconciler(world, Performer(world, functions), telling, ended)
+    return Reconciler(world, Performer(world, functions), telling, ended, stands)

@@ -24,6 +24,7 @@ from upgraderun_operator.decide.run import decide
 from upgraderun_operator.decide.views import PodView
 from upgraderun_operator.journal.facts import Wait
 from upgraderun_operator.journal.guards import LeaderEpochAtMost
+from upgraderun_operator.journal.projection import phase_of
 from upgraderun_operator.journal.run import RunView
 from upgraderun_operator.journal.writes import Broken, Change, Gone, ReadResult, Unavailable
 from upgraderun_operator.keys import Key, Wake
@@ -51,6 +52,9 @@ log = logging.getLogger(__name__)
 Ended = Callable[[Key, str, str | None], None]
 """Called once per finalized run with its outcome and its kind of conflict: for metrics."""
 
+Stands = Callable[[Key, str | None], None]
+"""Called in each step with the phase of the run, and with None once it is gone: for metrics."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Next:
@@ -66,12 +70,15 @@ _AGAIN = _Next(None)
 class Reconciler:
     """Reconciles runs, one call per key at a time. Raises bugs only; the engine counts them."""
 
-    def __init__(self, world: World, performer: Performer, telling: Telling, ended: Ended) -> None:
+    def __init__(
+        self, world: World, performer: Performer, telling: Telling, ended: Ended, stands: Stands
+    ) -> None:
         self._world = world
         self._readers = Readers(world)
         self._performer = performer
         self._telling = telling
         self._ended = ended
+        self._stands = stands
         self._unanswered: dict[Key, int] = {}
         self.seen_versions = SeenVersions()
 
@@ -103,6 +110,7 @@ class Reconciler:
                 return _Next(Wake(after_seconds=limits.LEADER_RENEW_SECONDS))
             case RunView():
                 self.seen_versions.note(key, view.resource_version)
+                self._stands(key, phase_of(view))
                 first = self._first(key, view, epoch)
                 # A name may belong to another run by now: what was read then isn't about this one.
                 if kept is None or kept.uid != view.uid:
@@ -251,6 +259,7 @@ class Reconciler:
         """Count passes without an answer in a row: people are told from the third on."""
         if wake.gone:
             self.seen_versions.forget(key)
+            self._stands(key, None)
         if wake.backoff:
             self._unanswered[key] = self._unanswered.get(key, 0) + 1
         else:

@@ -49,6 +49,14 @@ class TestPut:
         assert (tmp_path / RUN / "sha256" / NAME).stat().st_ino == inode
         assert left_over(tmp_path) == []
 
+    async def test_its_room_is_that_of_the_volume(self, store: VolumeStore, tmp_path: Path) -> None:
+        found = await store.space()
+        gone = await VolumeStore(tmp_path / "nowhere" / "at all", SystemClock()).space()
+
+        assert isinstance(found, tuple)
+        assert 0 < found[0] <= found[1]
+        assert isinstance(gone, StoreDown)
+
     async def test_two_at_once_are_both_answered(self, store: VolumeStore) -> None:
         answers = await asyncio.gather(*(store.put_bytes(RUN, DATA) for _ in range(8)))
 

@@ -72,6 +72,8 @@ async def test_a_run_is_published_and_leaves_its_report(make: Make) -> None:
     assert (await repository_lease(play))["holderIdentity"] == ""
     assert "finalizers" not in (await play.get(UPGRADE_RUNS, play.name))["metadata"]
     assert [("proposal_published", None)] == play.desk.ended
+    assert {"Queued", "AwaitingApproval", "Publishing", "Finalizing"} <= set(play.desk.phases)
+    assert [None, "Finished"] == list(dict.fromkeys(reversed(play.desk.phases)))[:2]
 
 
 async def test_each_transition_is_told_once(make: Make) -> None:

@@ -70,3 +70,27 @@ def test_a_run_in_conflict_counts_once_whoever_saw_it_first() -> None:
     text = metrics.render().decode()
     assert 'upgraderun_runs_in_conflict{kind="head_moved"} 2.0' in text
     assert 'upgraderun_conflicts_total{kind="head_moved"} 2.0' in text
+
+
+def test_a_run_counts_where_it_stands_until_it_is_finished_or_gone() -> None:
+    metrics = Metrics()
+    one, two = Key("a", "one"), Key("a", "two")
+
+    def counted() -> dict[str, float]:
+        return {
+            sample.labels["phase"]: sample.value
+            for family in metrics.runs.collect()
+            for sample in family.samples
+            if sample.value
+        }
+
+    assert 'upgraderun_runs{phase="Queued"} 0.0' in metrics.render().decode()
+    metrics.stands(one, "Queued")
+    metrics.stands(two, "Queued")
+    metrics.stands(one, "Baseline")
+    assert {"Queued": 1.0, "Baseline": 1.0} == counted()
+    metrics.stands(one, "Finished")
+    metrics.stands(one, None)
+    assert {"Queued": 1.0} == counted()
+    metrics.forget_runs()
+    assert {} == counted()

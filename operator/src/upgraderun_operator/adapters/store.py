@@ -108,6 +108,14 @@ class VolumeStore:
             return StoreDown(f"list: {error}")
         return tuple(Stored(name, size, existed=True) for name, size in sorted(sizes.items()))
 
+    async def space(self) -> tuple[int, int] | StoreDown:
+        """Free bytes and size of the volume."""
+        try:
+            usage = await asyncio.to_thread(shutil.disk_usage, self._root)
+        except OSError as error:
+            return StoreDown(f"space: {error}")
+        return usage.free, usage.total
+
     async def list_runs(self) -> tuple[RunUid, ...] | StoreDown:
         """Runs that have anything here, for the sweep."""
         try:

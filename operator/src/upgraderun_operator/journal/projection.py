@@ -59,6 +59,11 @@ def project(view: RunView, now: str) -> Block:
     )
 
 
+def phase_of(view: RunView) -> str:
+    """Where the run stands, as `status.phase` spells it."""
+    return _phase(view, view.state.lifecycle(suspended=view.wants_suspend))
+
+
 def _previous(status: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     found = status.get("conditions")
     return tuple(found) if isinstance(found, list) else ()
