@@ -20,7 +20,7 @@ from clusterlib.paths import CHECKOUT
 
 NAME_VARIABLE: Final = "UPGRADERUN_TEST_CLUSTER"
 FAULT_HOOK: Final = "hack/fault"
-WAIT_SECONDS: Final = 90.0
+WAIT_SECONDS: Final = 180.0
 
 
 @dataclass(frozen=True, slots=True)

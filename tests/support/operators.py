@@ -14,7 +14,7 @@ from typing import Final, Self
 
 import httpx
 
-READY_SECONDS: Final = 60
+READY_SECONDS: Final = 120
 STOP_SECONDS: Final = 30
 
 

@@ -27,7 +27,7 @@ OPERATOR_NAMESPACE: Final = "upgraderun-system"
 REQUESTER: Final = "alice"
 APPROVER: Final = "bob"
 IMAGE: Final = "runner@sha256:" + "1" * 64
-RUN_SECONDS: Final = 180
+RUN_SECONDS: Final = 300
 
 
 async def install_kinds(kube: Kube) -> None:
