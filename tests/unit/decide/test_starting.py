@@ -100,7 +100,7 @@ class TestVolume:
         assert decision.what.shown
 
     def test_isnt_made_for_a_publisher(self) -> None:
-        assert isinstance(decide(delivery().seen(pod=ABSENT)).what, CreateRunLease)
+        assert isinstance(decide(delivery().seen(pod=ABSENT, lease=ABSENT)).what, CreateRunLease)
 
     def test_of_the_first_runner_is_made_without_a_look(self) -> None:
         assert isinstance(decide(first().seen(pod=ABSENT)).what, CreateClaim)
@@ -125,6 +125,12 @@ class TestLease:
     def test_is_made_if_missing(self) -> None:
         decision = decide(first().seen(pod=ABSENT, claim=CLAIM, lease=ABSENT))
         assert isinstance(decision.what, CreateRunLease)
+
+    def test_of_the_first_runner_is_made_without_a_look(self) -> None:
+        assert isinstance(decide(first().seen(pod=ABSENT, claim=CLAIM)).what, CreateRunLease)
+
+    def test_of_a_publisher_is_the_runners_and_looked_for(self) -> None:
+        assert Look(Need.LEASE) == decide(delivery().seen(pod=ABSENT)).what
 
     def test_of_a_stranger_is_a_conflict(self) -> None:
         foreign = ChildView("run-3f1c9a2b", "x", None)

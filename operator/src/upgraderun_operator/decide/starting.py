@@ -139,8 +139,13 @@ def planned_pod(seen: Observation) -> PodRecord:
 
 
 def _unread_child(seen: Observation, need: Need) -> Decision | None:
-    """Ask for a child, but not for one that surely isn't there yet: its creation will tell."""
-    fresh = planned_pod(seen).number == 1 and seen.facts.wait is None
+    """Ask for a child, but not for one that surely isn't there yet: its creation will tell.
+
+    A publisher's Lease is the runner's, so it stands: a quota that it fills would refuse to make it.
+    """
+    planned = planned_pod(seen)
+    first = planned.role is Role.RUNNER and planned.number == 1
+    fresh = first and seen.facts.wait is None
     missing = fresh and getattr(seen, need.value) is NOT_READ
     return None if missing else unread(seen, need)
 
