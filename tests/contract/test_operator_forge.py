@@ -65,7 +65,7 @@ async def test_what_is_wrong_is_said_and_not_guessed(reader: GitHubReader, clone
 
     refused = await reader.destination(target(clone, "a-wrong-token"), None, None)
     assert isinstance(refused, DestinationRefused)
-    assert "push token (401)" in refused.message
+    assert "push token (401: Bad credentials)" in refused.message
 
 
 async def test_a_commit_counts_only_if_the_branch_contains_it(
@@ -91,7 +91,7 @@ async def test_a_rule_that_forbids_creation_is_named(reader: GitHubReader, clone
     found = await reader.destination(target(clone), None, None)
 
     assert isinstance(found, DestinationView)
-    assert "ruleset 1" == found.creation_forbidden
+    assert "ruleset 1 forbids to create branches" == found.creation_forbidden
 
 
 async def test_open_and_declined_proposals_are_known_by_their_marker(

@@ -19,6 +19,7 @@ from support.journal_story import draft
 from support.replicas import UNLIMITED
 from upgraderun_operator.adapters.clock import SystemClock
 from upgraderun_operator.adapters.forge import GitHubReader
+from upgraderun_operator.adapters.forge_tokens import InstallationTokens
 from upgraderun_operator.adapters.kubeconfig import from_kubeconfig
 from upgraderun_operator.adapters.kubernetes import KubeClient
 from upgraderun_operator.adapters.runs import RunReader
@@ -73,14 +74,21 @@ class MovedClock(SystemClock):
 
     def __init__(self) -> None:
         self.passed = 0.0
+        self._stopped: tuple[datetime, float] | None = None
+
+    def stop(self) -> None:
+        """Let only `passed` move it from now on, however slow the machine is."""
+        self._stopped = super().now(), super().monotonic()
 
     def now(self) -> datetime:
         """Wall clock, moved."""
-        return super().now() + timedelta(seconds=self.passed)
+        start = super().now() if self._stopped is None else self._stopped[0]
+        return start + timedelta(seconds=self.passed)
 
     def monotonic(self) -> float:
         """Monotonic clock, moved alike."""
-        return super().monotonic() + self.passed
+        start = super().monotonic() if self._stopped is None else self._stopped[1]
+        return start + self.passed
 
 
 class CountingClient(KubeClient):
@@ -194,7 +202,7 @@ async def open_desk(
     client = CountingClient(from_kubeconfig(server.kubeconfig), clock, UNLIMITED)
     client.writes, client.reads = Counter(), Counter()
     leader = FixedLeader(Epoch(epoch))
-    async with client, GitHubReader() as forge:
+    async with client, GitHubReader() as forge, InstallationTokens(clock) as tokens:
         store = VolumeStore(folder, clock)
         reader = RunReader(client, store)
         writer = StatusWriter(client, reader, store, clock, "operator-0")
@@ -212,6 +220,7 @@ async def open_desk(
             writer=writer,
             artifacts=store,
             forge=forge,
+            tokens=tokens,
             clock=clock,
             leader=leader,
             redactor=Redactor(),

@@ -19,6 +19,7 @@ from aiohttp import web
 from clusterlib.apiserver import ApiServer
 from support.journal_story import draft
 from upgraderun_operator.adapters.clock import SystemClock
+from upgraderun_operator.adapters.forge_tokens import InstallationTokens
 from upgraderun_operator.adapters.kubeconfig import from_kubeconfig
 from upgraderun_operator.adapters.kubernetes import KubeClient, WriteLimits
 from upgraderun_operator.adapters.ports import Clock
@@ -65,6 +66,7 @@ class Counts:
     answers: list[tuple[str, str]] = field(default_factory=list)
     fences: list[str] = field(default_factory=list)
     rung: list[Key] = field(default_factory=list)
+    tokens: list[str] = field(default_factory=list)
 
     def answered(self, endpoint: str, code: str) -> None:
         """Remember one call."""
@@ -73,6 +75,10 @@ class Counts:
     def fenced(self, check: str) -> None:
         """Remember one fence."""
         self.fences.append(check)
+
+    def minted(self, purpose: str) -> None:
+        """Remember one token."""
+        self.tokens.append(purpose)
 
     def ring(self, key: Key) -> None:
         """Remember a wake-up."""
@@ -160,13 +166,14 @@ async def serve(
     clock = clock or SystemClock()
     async with (
         KubeClient(from_kubeconfig(server.kubeconfig), clock, UNLIMITED, call_seconds) as client,
+        InstallationTokens(clock) as minting,
         aiohttp.ClientSession(auto_decompress=False) as session,
     ):
         store = VolumeStore(root, clock)
         reader = RunReader(client, store)
         writer = StatusWriter(client, reader, store, clock, "replica", bounds)
         counts, sightings = Counts(), Sightings()
-        tools = through(Tools(client, reader, writer, store, clock, counts, counts))
+        tools = through(Tools(client, reader, writer, store, clock, counts, counts, minting))
         tokens = TokenReviews(client, clock)
         api = RunnerApi(tools, tokens, Accounts(RUNNER, PUBLISHER), Redactor(), sightings)
         runner = web.AppRunner(api.application(), access_log=None)
@@ -227,8 +234,12 @@ class Scene:
         assert isinstance(answer, Ok), answer
         return answer.value
 
-    async def pod(self, tag: str, account: str = RUNNER) -> None:
-        """Plan, create and record a pod, as the leader does; its bundle is stored before."""
+    async def pod(self, tag: str, account: str = RUNNER, *, mounted: bool = True) -> None:
+        """Plan, create and record a pod, as the leader does; its bundle is stored before.
+
+        `mounted`: the policy's static token is a file of the pod.
+        """
+        credential = ["--clone-token-file", "/t"] if mounted else []
         stored = await self.replica.store.put_bytes(self.ref.uid, BUNDLE)
         assert isinstance(stored, Stored)
         kind = "delivery" if tag.startswith("d") else "attempt"
@@ -243,9 +254,7 @@ class Scene:
                 "spec": {
                     "serviceAccountName": account,
                     "automountServiceAccountToken": False,
-                    "containers": [
-                        {"name": "main", "image": "x", "args": ["run", "--clone-token-file", "/t"]}
-                    ],
+                    "containers": [{"name": "main", "image": "x", "args": ["run", *credential]}],
                 },
             },
         )

@@ -24,6 +24,7 @@ from upgraderun_operator import handlers, limits
 from upgraderun_operator.adapters.certificates import CertificateError, Certificates
 from upgraderun_operator.adapters.clock import SystemClock
 from upgraderun_operator.adapters.forge import GitHubReader
+from upgraderun_operator.adapters.forge_tokens import InstallationTokens
 from upgraderun_operator.adapters.kubeconfig import (
     ClusterConfig,
     ConfigError,
@@ -78,6 +79,7 @@ class Outside:
     config: ClusterConfig
     client: KubeClient
     forge: GitHubReader
+    tokens: InstallationTokens
     store: VolumeStore
     reader: RunReader
     writer: StatusWriter
@@ -94,13 +96,17 @@ async def open_outside(settings: Settings) -> AsyncIterator[Outside]:
     trust = ssl.create_default_context()
     if settings.forge_ca is not None:
         trust.load_verify_locations(cafile=str(settings.forge_ca))
-    async with KubeClient(config, clock, rates) as client, GitHubReader(trust) as forge:
+    async with (
+        KubeClient(config, clock, rates) as client,
+        GitHubReader(trust) as forge,
+        InstallationTokens(clock, trust) as tokens,
+    ):
         store = VolumeStore(settings.artifacts, clock)
         await store.probe()
         reader = RunReader(client, store)
         bounds = Bounds(soft=settings.status_soft_bytes)
         writer = StatusWriter(client, reader, store, clock, settings.identity, bounds)
-        yield Outside(clock, config, client, forge, store, reader, writer)
+        yield Outside(clock, config, client, forge, tokens, store, reader, writer)
 
 
 class Bell:
@@ -242,6 +248,7 @@ class Operator:
             clock=outside.clock,
             counters=self._metrics,
             bell=self._bell,
+            tokens=outside.tokens,
         )
         tokens = TokenReviews(outside.client, outside.clock)
         accounts = Accounts(RUNNER_ACCOUNT, PUBLISHER_ACCOUNT)
@@ -255,6 +262,7 @@ class Operator:
             writer=outside.writer,
             artifacts=outside.store,
             forge=outside.forge,
+            tokens=outside.tokens,
             clock=outside.clock,
             leader=self._leadership,
             redactor=self._redactor,

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from upgraderun_operator.keys import Key
 from upgraderun_operator.model.conditions import Phase
+from upgraderun_protocol.ends import MintPurpose
 from upgraderun_protocol.outcomes import OUTCOMES, ConflictKind
 
 PASS_RESULTS = ("ok", "backoff", "bug")
@@ -63,6 +64,9 @@ class Metrics:
         self.api_fenced = Counter(
             "upgraderun_api_fenced", "Calls of writers that are none", ["check"], registry=registry
         )
+        self.tokens_minted = Counter(
+            "upgraderun_tokens_minted", "Tokens handed to pods", ["purpose"], registry=registry
+        )
         self.runs = Gauge(
             "upgraderun_runs",
             "Unfinished runs by phase, as the leader saw them last",
@@ -88,6 +92,8 @@ class Metrics:
                 self.runs.labels(phase.value)
         for outcome in OUTCOMES:
             self.outcomes.labels(outcome)
+        for purpose in MintPurpose:
+            self.tokens_minted.labels(purpose.value)
         for result in PASS_RESULTS:
             self.reconciles.labels(result)
 
@@ -99,6 +105,10 @@ class Metrics:
     def answered(self, endpoint: str, code: str) -> None:
         """Count one call of the runner API."""
         self.api_requests.labels(endpoint, code).inc()
+
+    def minted(self, purpose: str) -> None:
+        """Count a token that is handed to a pod."""
+        self.tokens_minted.labels(purpose).inc()
 
     def fenced(self, check: str) -> None:
         """Count a call of somebody who isn't the writer."""

@@ -126,11 +126,15 @@ class ArtifactRef:
 
 @dataclass(frozen=True, slots=True)
 class MintedToken:
-    """A token of the forge for one repository, `owner/name`; it stays in the process that got it."""
+    """A token of the forge for one repository, `owner/name`; it stays in the process that got it.
+
+    `api_url` is the policy's: where the token is revoked.
+    """
 
     token: str = bounded(string_max=FORGE_TOKEN_MAX, shown=False)
     expires_at: str = bounded(string_max=40)
     repository: str = bounded(string_max=512)
+    api_url: str = bounded(string_max=2048)
 
 
 @dataclass(frozen=True, slots=True)

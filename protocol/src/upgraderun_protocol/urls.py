@@ -58,6 +58,12 @@ class RepositoryUrl:
         return f"{self.origin}/{self.path}.git"
 
 
+def is_repository_path(text: str) -> bool:
+    """Whether a text is `owner/name` and nothing else, such as a forge may answer."""
+    segments = text.split("/")
+    return len(segments) == 2 and all(_SEGMENT.fullmatch(segment) for segment in segments)
+
+
 def normalise(text: str) -> RepositoryUrl:
     """Read a repository URL. Raises UrlError for all that isn't plain http(s) to a named host.
 

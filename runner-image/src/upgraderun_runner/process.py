@@ -27,6 +27,7 @@ from upgraderun_runner.client.journal import Journal, Speaker
 from upgraderun_runner.client.operator import OperatorClient
 from upgraderun_runner.client.transport import Seams, Target, Transport
 from upgraderun_runner.client.verdict import VerdictDesk
+from upgraderun_runner.credentials import Credentials
 from upgraderun_runner.errors import (
     RunConflicts,
     RunEnds,
@@ -37,6 +38,7 @@ from upgraderun_runner.errors import (
 )
 from upgraderun_runner.text import brief
 from upgraderun_runner.workspace.faults import FaultPoint
+from upgraderun_runner.workspace.gitenv import origin_of
 
 VERDICT_VERSION: Final = 1
 
@@ -97,6 +99,7 @@ class Speaking:
     lease: RunLease
     journal: Journal
     bundle: Bundle
+    credentials: Credentials
 
     def check(self) -> None:
         """Raise if the next step must not start: people want a pause or the end."""
@@ -194,7 +197,14 @@ async def _work(
         log=machine.log,
     )
     await journal.load()
-    speaking = Speaking(settings, machine, claim.client, claim.lease, journal, bundle)
+    credentials = Credentials(
+        hello,
+        settings.credential_file,
+        origin_of(bundle.repository.url),
+        machine.redactor,
+        machine.seams.now,
+    )
+    speaking = Speaking(settings, machine, claim.client, claim.lease, journal, bundle, credentials)
     try:
         conclusion = await _concluded(speaking, work)
     except Yielded as pause:

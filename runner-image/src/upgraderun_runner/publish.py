@@ -4,7 +4,6 @@ Caller: `main`. It works from artifacts and the base alone, opens no git directo
 looks before it acts: the first delivery and the fifth are the same code.
 """
 
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
@@ -16,12 +15,14 @@ from upgraderun_protocol.ends import YieldReason
 from upgraderun_protocol.entries import Draft, Entry, EntryState
 from upgraderun_protocol.ids import EntryId, ProposalDigest, RunUid, Sha256
 from upgraderun_protocol.kinds import Writer
-from upgraderun_protocol.messages import PullRequestRef
+from upgraderun_protocol.messages import PullRequestRef, PushTokenRequest
 from upgraderun_protocol.urls import normalise
 from upgraderun_runner.client.journal import Journal
+from upgraderun_runner.credentials import TokenRefused
 from upgraderun_runner.ecosystems.python.profile import PROTECTED
 from upgraderun_runner.ecosystems.python.refusals import LOCK, MANIFEST
 from upgraderun_runner.errors import RunConflicts, RunEnds, TransportError, Yielded
+from upgraderun_runner.forge import limits
 from upgraderun_runner.forge.delivery import (
     BranchEnsured,
     Destination,
@@ -41,9 +42,9 @@ from upgraderun_runner.forge.publication import Publication
 from upgraderun_runner.forge.tables import EffectJournal, PublicationConflict
 from upgraderun_runner.forge.texts import pull_request_body
 from upgraderun_runner.process import Conclusion, Machine, Settings, Speaking, speak
-from upgraderun_runner.run import credential, git_settings
+from upgraderun_runner.run import git_settings, give_back, trusted
 from upgraderun_runner.workspace.errors import RemoteFailed
-from upgraderun_runner.workspace.git import Git, prepare_git
+from upgraderun_runner.workspace.git import Credential, Git, prepare_git
 from upgraderun_runner.workspace.protected import HOUSE_GLOBS, ProtectedPaths
 from upgraderun_runner.workspace.verify import (
     Expectation,
@@ -130,10 +131,19 @@ async def publish_role(settings: Settings, machine: Machine, ca_bundle: Path | N
 
 
 async def _work(speaking: Speaking, ca_bundle: Path | None) -> Conclusion:
+    try:
+        return await _published(speaking, ca_bundle)
+    finally:
+        await give_back(speaking, ca_bundle)
+
+
+async def _published(speaking: Speaking, ca_bundle: Path | None) -> Conclusion:
     settings = git_settings(speaking, ca_bundle)
     prepare_git(settings)
+    journal = DeliveryJournal(speaking.journal)
     verified, git = await _until_known(
-        speaking, lambda attempt: _verify(speaking, Git(settings, _directory(speaking, attempt)))
+        speaking,
+        lambda attempt: _verify(speaking, journal, Git(settings, _directory(speaking, attempt))),
     )
     record = verified.record
     policy = speaking.bundle.policy
@@ -143,24 +153,14 @@ async def _work(speaking: Speaking, ca_bundle: Path | None) -> Conclusion:
             f"the base branch moved from {record.base_commit} to {verified.branch_head} and the "
             "policy invalidates then",
         )
-    journal = DeliveryJournal(speaking.journal)
-    pacer = WritePacer(speaking.machine.seams.monotonic, speaking.machine.seams.sleep)
-    http = _forge_http(speaking, pacer, ca_bundle)
+    counter = _Counter(speaking, ca_bundle, git, verified, journal)
     try:
-        remote = Remote(
-            GitHub(http, _destination(speaking).repository),
-            git,
-            credential(speaking),
-            pacer,
-            speaking.machine.seams.sleep,
+        await _ensured(speaking, counter, lambda to: to.ensure_branch(), BranchEnsured)
+        opened = await _ensured(
+            speaking, counter, lambda to: to.ensure_pull_request(), PullRequestEnsured
         )
-        publication = Publication(
-            _looks(speaking), _subject(speaking, verified), remote, journal, speaking.machine.fault
-        )
-        await _ensured(speaking, publication.ensure_branch, BranchEnsured)
-        opened = await _ensured(speaking, publication.ensure_pull_request, PullRequestEnsured)
     finally:
-        await http.close()
+        await counter.close()
     entry = journal.pull_request
     assert entry is not None, "an ensured pull request is journaled"
     return Conclusion(
@@ -170,7 +170,72 @@ async def _work(speaking: Speaking, ca_bundle: Path | None) -> Conclusion:
     )
 
 
-async def _verify(speaking: Speaking, git: Git) -> tuple[Verified, Git] | None:
+class _Counter:
+    """Gives the publication with a credential that holds: a pass may begin after the last ended."""
+
+    def __init__(
+        self,
+        speaking: Speaking,
+        ca_bundle: Path | None,
+        git: Git,
+        verified: Verified,
+        journal: DeliveryJournal,
+    ) -> None:
+        self._speaking = speaking
+        self._tls = trusted(ca_bundle)
+        self._git = git
+        self._subject = _subject(speaking, verified)
+        self._journal = journal
+        seams = speaking.machine.seams
+        self._pacer = WritePacer(seams.monotonic, seams.sleep)
+        self._credential: Credential | None = None
+        self._http: ForgeHttp | None = None
+
+    async def publication(self) -> Publication:
+        """The publication; its client is made anew when the credential changed."""
+        speaking = self._speaking
+        found = await _credential(speaking, self._journal)
+        if self._http is None or found != self._credential:
+            await self.close()
+            api_url, secret = _destination(speaking).api_url, found.secret if found else ""
+            self._http = ForgeHttp(api_url, secret, pacer=self._pacer, tls=self._tls)
+            self._credential = found
+        remote = Remote(
+            GitHub(self._http, _destination(speaking).repository),
+            self._git,
+            found,
+            self._pacer,
+            speaking.machine.seams.sleep,
+        )
+        return Publication(
+            _looks(speaking), self._subject, remote, self._journal, speaking.machine.fault
+        )
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        if self._http is not None:
+            await self._http.close()
+            self._http = None
+
+
+async def _credential(speaking: Speaking, journal: DeliveryJournal) -> Credential | None:
+    """The push credential; where the forge gives none, the open effect is closed as denied."""
+    number = int(speaking.journal.tag.removeprefix("d"))
+    request = PushTokenRequest(number, _delivery(speaking).proposal_digest)
+    try:
+        return await speaking.credentials.get(lambda: speaking.client.push_token(request))
+    except TokenRefused as refusal:
+        if refusal.held:
+            raise Yielded(YieldReason.SUSPENDED, str(refusal)) from refusal
+        effect: EffectName = "push" if journal.state("push") is EffectJournal.OPEN else "pr"
+        text = str(speaking.machine.redactor.redact(str(refusal), limits.ENTRY_TEXT_MAX))
+        await journal.outcome(effect, "failed", {"reason": "denied", "message": text})
+        raise Yielded(YieldReason.NOT_RESUMABLE, f"no token: {refusal}") from refusal
+
+
+async def _verify(
+    speaking: Speaking, journal: DeliveryJournal, git: Git
+) -> tuple[Verified, Git] | None:
     """Rebuild the proposal in a fresh repository; None where the git host can't be read now."""
     delivery, destination = _delivery(speaking), _destination(speaking)
     expectation = Expectation(
@@ -190,7 +255,11 @@ async def _verify(speaking: Speaking, git: Git) -> tuple[Verified, Git] | None:
     )
     try:
         found = await verify_proposal(
-            git, expectation, _loader(speaking), protected, credential(speaking)
+            git,
+            expectation,
+            _loader(speaking),
+            protected,
+            await _credential(speaking, journal),
         )
     except RemoteFailed as error:
         speaking.machine.log(f"the git host can't be read: {error}")
@@ -218,12 +287,15 @@ def _loader(speaking: Speaking) -> LoadArtifact:
 
 
 async def _ensured(
-    speaking: Speaking, ensure: Callable[[], Awaitable[T | NotPublished]], kind: type[T]
+    speaking: Speaking,
+    counter: _Counter,
+    ensure: Callable[[Publication], Awaitable[T | NotPublished]],
+    kind: type[T],
 ) -> T:
     """Repeat a look-and-act until it stands; everything that ends it is raised."""
 
     async def once(_attempt: int) -> T | None:
-        found = await ensure()
+        found = await ensure(await counter.publication())
         if isinstance(found, PublicationConflict):
             raise RunConflicts(found.kind, found.expected, found.observed)
         if isinstance(found, PublicationUnknown):
@@ -300,15 +372,3 @@ def _subject(speaking: Speaking, verified: Verified) -> Subject:
         marker=marker,
     )
     return Subject(verified.commit, record.recipe.title, body, run_uid, digest)
-
-
-def _forge_http(speaking: Speaking, pacer: WritePacer, ca_bundle: Path | None) -> ForgeHttp:
-    """The forge's client. Its token is the mounted push token, in this process's memory only (H19)."""
-    secret = credential(speaking)
-    tls = True if ca_bundle is None else ssl.create_default_context(cafile=str(ca_bundle))
-    return ForgeHttp(
-        _destination(speaking).api_url,
-        "" if secret is None else secret.secret,
-        pacer=pacer,
-        tls=tls,
-    )

@@ -3,6 +3,7 @@
 Caller: `main`. There is one path: a first start finds an empty journal, a resume a longer one.
 """
 
+import ssl
 from pathlib import Path
 
 from upgraderun_protocol.ends import YieldReason
@@ -14,6 +15,7 @@ from upgraderun_runner.agent.loop import Loop
 from upgraderun_runner.agent.scripted import DecisionListError
 from upgraderun_runner.ecosystems.python.ecosystem import PythonEcosystem
 from upgraderun_runner.errors import RunEnds, TransportError, Yielded
+from upgraderun_runner.forge.http import WritePacer
 from upgraderun_runner.image import Offer, find_toolchain
 from upgraderun_runner.phases.ending import store_end_report
 from upgraderun_runner.phases.prelude import prepare
@@ -29,12 +31,10 @@ from upgraderun_runner.workspace.errors import (
     WorkspaceBusy,
     WorkspaceContradicts,
 )
-from upgraderun_runner.workspace.git import Credential, GitSettings, prepare_git
-from upgraderun_runner.workspace.gitenv import origin_of
+from upgraderun_runner.workspace.git import GitSettings, prepare_git
 from upgraderun_runner.workspace.lock import WorkspaceLock, probe_volume
 
 SOURCE_SUFFIXES = (".py", ".pyi")
-TOKEN_USER = "x-access-token"  # noqa: S105 - the user name that goes with a token
 
 
 async def run_role(settings: Settings, machine: Machine, offer: Offer) -> int:
@@ -74,7 +74,11 @@ def _frozen(speaking: Speaking) -> Conclusion | None:
 
 async def _in_workspace(speaking: Speaking, offer: Offer, root: Path) -> Conclusion:
     session = await _session(speaking, offer, root)
-    workspace = await open_workspace(session)
+    try:
+        workspace = await open_workspace(session)
+    finally:
+        # Nothing after the clone needs it, and the repository's own code runs next.
+        await give_back(speaking, offer.ca_bundle)
     if workspace.resumed:
         await recover_files(session, workspace)
     bench = await prepare(session, workspace)
@@ -105,7 +109,7 @@ async def _session(speaking: Speaking, offer: Offer, root: Path) -> Session:
         journal=speaking.journal,
         root=root,
         git=git,
-        credential=lambda: credential(speaking),
+        credential=speaking.credentials.get,
         ecosystem=PythonEcosystem(toolchain),
         sandbox=sandbox,
         control=speaking,
@@ -125,14 +129,18 @@ def git_settings(speaking: Speaking, ca_bundle: Path | None) -> GitSettings:
     )
 
 
-def credential(speaking: Speaking) -> Credential | None:
-    """The mounted token, read anew each time; it only goes to the repository's own origin (H22)."""
-    file = speaking.settings.credential_file
-    if file is None:
-        return None
-    secret = file.read_text(encoding="utf-8").strip()
-    speaking.machine.redactor.register(secret)
-    return Credential(origin_of(speaking.bundle.repository.url), TOKEN_USER, secret)
+async def give_back(speaking: Speaking, ca_bundle: Path | None) -> None:
+    """Revoke a minted token; what goes wrong is logged, for the token ends by itself."""
+    seams = speaking.machine.seams
+    tls = trusted(ca_bundle)
+    problem = await speaking.credentials.give_back(WritePacer(seams.monotonic, seams.sleep), tls)
+    if problem is not None:
+        speaking.machine.log(problem)
+
+
+def trusted(ca_bundle: Path | None) -> ssl.SSLContext | bool:
+    """Whom calls to the forge trust: the policy's bundle, else the system's roots."""
+    return True if ca_bundle is None else ssl.create_default_context(cafile=str(ca_bundle))
 
 
 async def _agent(speaking: Speaking, bench: Bench) -> Decide:

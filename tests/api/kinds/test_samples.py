@@ -12,7 +12,7 @@ from upgraderun_operator.model.objects import MODELS, strict
 
 SAMPLES = Path(__file__).resolve().parents[3] / "docs" / "samples"
 INVALID = sorted((SAMPLES / "invalid").glob("*.yaml"))
-VALID = ("policy.yaml", "run.yaml", "run-dry.yaml", "approval.yaml")
+VALID = ("policy.yaml", "policy-app.yaml", "run.yaml", "run-dry.yaml", "approval.yaml")
 USERS = {"UpgradePolicy": "admin@example.com", "UpgradeRun": ALICE, "UpgradeApproval": BOB}
 
 

@@ -4,7 +4,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from support.scenes import COMMIT, LEADER, Scene, a_policy
+from support.scenes import COMMIT, LEADER, Scene, a_policy, at
+from upgraderun_operator import limits
 from upgraderun_operator.build.frozen import read_frozen
 from upgraderun_operator.decide.decision import Decision, Look, Need, Pause
 from upgraderun_operator.decide.effects import Append, TakeRepositoryLease, WriteReport
@@ -148,6 +149,7 @@ class TestRepository:
         (DestinationRefused("the forge refuses the push token (401)"), "push token (401)"),
         (DestinationView(False), "doesn't exist"),
         (DestinationView(True, archived=True, head=COMMIT), "archived"),
+        (DestinationView(True, disabled=True, head=COMMIT), "disabled the repository"),
         (DestinationView(True, branch="next"), "branch 'next' doesn't exist"),
         (DestinationView(True, branch="main", head=COMMIT, commit_on_branch=False), "reachable"),
         (DestinationView(True, branch="main", head=COMMIT, may_push=False), "no write access"),
@@ -169,6 +171,50 @@ def test_a_silent_forge_is_told_from_the_third_pass(unanswered: int, shown: bool
     decision = decided(Scene(), repository=OURS, destination=silent, unanswered=unanswered)
     assert Pause(shown=shown, backoff=True) == decision.what
     assert decision.reason == "RemoteUnreachable"
+
+
+@pytest.mark.parametrize(
+    ("after", "until", "again"), [(90.0, at(90), 90.0), (None, at(300), limits.FORGE_RETRY_SECONDS)]
+)
+def test_a_forge_that_limits_is_told_at_once_and_asked_as_it_says(
+    after: float | None, until: str, again: float
+) -> None:
+    limited = Unreadable("forge", "GET /repos/team/lib: 403, limited", after, limited=True)
+    decision = decided(Scene(), repository=OURS, destination=limited)
+    assert Pause(again, shown=True) == decision.what
+    assert decision.reason == "ForgeLimited"
+    assert f"asked again after {until}" in decision.message
+
+
+class TestDryRunOfAnApp:
+    """Nothing is published, but a token must be mintable, or no pod is made."""
+
+    def scene(self) -> Scene:
+        scene = Scene(publication={"enabled": False})
+        key = {"name": "forge-app", "key": "private-key.pem"}
+        scene.policy = a_policy(credentials={"app": {"id": "Iv1", "privateKeyRef": key}})
+        return scene
+
+    def test_asks_the_forge(self) -> None:
+        assert Look(Need.DESTINATION) == decided(self.scene(), repository=OURS).what
+
+    @pytest.mark.parametrize(
+        ("found", "words"),
+        [
+            (DestinationRefused("App Iv1 isn't installed on team/lib"), "isn't installed"),
+            (DestinationView(False), "the App may not see it"),
+        ],
+    )
+    def test_is_refused_where_nothing_could_be_cloned(self, found: Any, words: str) -> None:
+        outcome = ends(self.scene(), repository=OURS, destination=found)
+        assert outcome["outcome"] == "destination_refused"
+        assert words in outcome["message"]
+
+    def test_may_read_what_is_archived(self) -> None:
+        archived = DestinationView(True, archived=True, branch="main", head=COMMIT)
+        decision = decided(self.scene(), repository=OURS, destination=archived)
+        assert isinstance(decision.what, Append)
+        assert decision.what.change.drafts[0].kind == "admit"
 
 
 class TestAdmit:

@@ -14,6 +14,7 @@ from upgraderun_operator.model.policy import (
 )
 from upgraderun_operator.model.run_spec import UpgradeRunSpec
 
+APP = {"id": "Iv23liApp", "privateKeyRef": {"name": "forge-app", "key": "private-key.pem"}}
 IMAGE = "registry.example/runner@sha256:" + "a" * 64
 CREDENTIAL = {"secretRef": {"name": "forge", "key": "token"}}
 
@@ -210,6 +211,9 @@ class TestRefusals:
         answer = resolved(run(mode="Scripted"), policy(scripted=decisions))
 
         assert answer.spec.scripted is not None
+
+    def test_an_app_pushes_too(self) -> None:
+        assert resolved(run(), policy(credentials={"app": APP})).publishes
 
     def test_publishing_needs_a_push_credential(self) -> None:
         answer = refused(run(), policy(credentials={}))

@@ -103,7 +103,7 @@ async def test_a_rule_that_forbids_our_branches(
 ) -> None:
     rule = {"type": "creation", "glob": "upgraderun/*", "ruleset_id": 7}
     host.control.set_rules(NAME, rule)
-    assert (await seen(reader, host)).creation_forbidden == "ruleset 7"
+    assert (await seen(reader, host)).creation_forbidden == "ruleset 7 forbids to create branches"
 
 
 async def test_a_wrong_token_is_a_refusal(reader: GitHubReader, host: Host, head: CommitId) -> None:
@@ -153,9 +153,9 @@ async def test_the_remote_says_branch_and_pull_requests(
     [
         (Fault("status", status=500), None),
         (Fault("status", status=503, headers={"Retry-After": "7"}), 7.0),
-        (Fault("status", status=429, headers={"Retry-After": "soon"}), None),
+        (Fault("status", status=429, headers={"Retry-After": "soon"}), 60.0),
         (Fault("status", status=403, headers={"Retry-After": "60"}), 60.0),
-        (Fault("status", status=403, headers={"X-RateLimit-Remaining": "0"}), None),
+        (Fault("status", status=403, headers={"X-RateLimit-Remaining": "0"}), 60.0),
         (Fault("status", status=418), None),
         (Fault("status", status=200, body="<html>"), None),
         (Fault("status", status=200, body="1"), None),

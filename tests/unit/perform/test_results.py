@@ -148,6 +148,7 @@ def world(
         writer=writing,
         artifacts=writing,
         forge=writing,  # type: ignore[arg-type]  # nor a forge
+        tokens=writing,  # type: ignore[arg-type]  # nor mints
         clock=StoppedClock(),
         leader=Leading(),
         redactor=Redactor(),

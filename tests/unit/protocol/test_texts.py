@@ -235,7 +235,7 @@ class TestSecretText:
             pickle.dumps(SecretText("a-canary-0001"))
 
     def test_a_message_doesn_t_show_its_token(self) -> None:
-        minted = MintedToken("ghs_canary", "2026-01-01T01:00:00Z", "team/app")
+        minted = MintedToken("ghs_canary", "2026-01-01T01:00:00Z", "team/app", "https://x/api/v3")
 
         assert "canary" not in repr(minted)
         assert b"ghs_canary" in to_bytes(minted)

@@ -1,20 +1,18 @@
 """Reads a GitHub-compatible forge over aiohttp: destination, earlier proposals, our branch.
 
-Read only; the token goes to the policy's API host and nowhere else, redirects aren't followed (H22).
-A forge that doesn't answer, limits or breaks is Unreadable; only a definite no is a refusal.
+Read only, one repository of the policy's API host; what refusals mean is `forge_http`'s. A rule that
+the asking account may bypass forbids nothing: the runbook recommends exactly such a rule.
 """
 
-import json
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import quote
 
-import aiohttp
-
+from upgraderun_operator.adapters.forge_http import Caller, ForgeCalls, Reply, Stop
 from upgraderun_operator.decide.readings import Unreadable
 from upgraderun_operator.decide.views import (
     DestinationRefused,
@@ -26,40 +24,31 @@ from upgraderun_operator.observe.ports import ForgeTarget
 from upgraderun_protocol.bundle import EarlierProposals
 from upgraderun_protocol.canonical import is_git_id
 from upgraderun_protocol.ids import CommitId
-from upgraderun_protocol.limits import MIB
 from upgraderun_protocol.slugs import BRANCH_PREFIX, read_marker
+from upgraderun_protocol.urls import is_repository_path
 
-CALL_SECONDS: Final = 15.0
-ANSWER_BYTES_MAX: Final = 8 * MIB
 PAGE: Final = 100
 PAGES_MAX: Final = 10
 PROBE_BRANCH: Final = f"{BRANCH_PREFIX}probe"
+FORBIDDING: Final = {
+    "creation": "forbids to create branches",
+    "required_signatures": "wants signed commits, and this product's aren't",
+}
+"""Rules that surely refuse the push that creates our branch; others are met by the push itself.
 
-
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    status: int
-    body: Any
+https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/managing-rulesets/available-rules-for-rulesets
+"""
+BYPASSED: Final = frozenset({"always", "exempt"})
 
 
 class GitHubReader:
     """Questions to forges. Async context manager around one connection pool."""
 
     def __init__(self, tls: ssl.SSLContext | bool = True) -> None:
-        self._tls = tls
-        self._session: aiohttp.ClientSession | None = None
+        self._calls = ForgeCalls(tls)
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=self._tls, limit=16),
-            timeout=aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=5),
-            headers={
-                "Accept": "application/vnd.github+json",
-                "User-Agent": "upgraderun-operator",
-                "X-GitHub-Api-Version": "2022-11-28",
-            },
-            trust_env=False,
-        )
+        await self._calls.__aenter__()
         return self
 
     async def __aexit__(
@@ -68,9 +57,7 @@ class GitHubReader:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._calls.__aexit__(kind, error, trace)
 
     async def destination(
         self, target: ForgeTarget, branch: str | None, commit: CommitId | None
@@ -78,7 +65,7 @@ class GitHubReader:
         """Look at repository, base branch, rules and earlier proposals (upgrade-run.md §12)."""
         try:
             return await self._destination(target, branch, commit)
-        except _Stop as stop:
+        except Stop as stop:
             return stop.reading
 
     async def remote(
@@ -90,9 +77,13 @@ class GitHubReader:
             commit = await self._head(target, branch)
             query = f"?state=all&per_page={PAGE}&head={quote(f'{owner}:{branch}', safe='')}"
             reply = await self._get(target, f"/pulls{query}")
-        except _Stop as stop:
+        except Stop as stop:
             return stop.reading
-        pulls = (_found_pull(pull, marker) for pull in _items(reply.body))
+        pulls = (
+            _found_pull(pull, marker)
+            for pull in _items(reply.body)
+            if _source(pull) == target.repository.lower()
+        )
         return RemoteView(commit, tuple(pull for pull in pulls if pull is not None))
 
     async def _destination(
@@ -105,14 +96,22 @@ class GitHubReader:
         name = branch or str(body.get("default_branch", ""))
         head = await self._head(target, name) if name else None
         on_branch = await self._is_on_branch(target, commit, head)
-        permissions = body.get("permissions")
-        may_push = permissions.get("push") if isinstance(permissions, Mapping) else None
-        return DestinationView(
+        view = DestinationView(
             exists=True,
             archived=body.get("archived") is True,
+            disabled=body.get("disabled") is True,
             branch=name,
             head=head,
             commit_on_branch=on_branch,
+        )
+        if not target.publishes:
+            return view
+        permissions = body.get("permissions")
+        may_push = permissions.get("push") if isinstance(permissions, Mapping) else None
+        if target.minted:
+            may_push = None  # a minted token only reads; what pushes was judged when it was minted
+        return replace(
+            view,
             may_push=may_push if isinstance(may_push, bool) else None,
             creation_forbidden=await self._creation_rule(target),
             earlier=await self._earlier(target),
@@ -124,7 +123,7 @@ class GitHubReader:
             return None
         commit = str((reply.body.get("commit") or {}).get("sha", ""))
         if not is_git_id(commit):
-            raise _Stop(Unreadable("forge", f"branch {branch[:64]} has no commit id"))
+            raise Stop(Unreadable("forge", f"branch {branch[:64]} has no commit id"))
         return CommitId(commit)
 
     async def _is_on_branch(
@@ -142,11 +141,24 @@ class GitHubReader:
 
     async def _creation_rule(self, target: ForgeTarget) -> str | None:
         """Name the rule that forbids to create a branch of ours; forges without rules have none."""
-        reply = await self._get(target, f"/rules/branches/{quote(PROBE_BRANCH)}")
+        reply = await self._get(target, f"/rules/branches/{quote(PROBE_BRANCH)}?per_page={PAGE}")
         for rule in _items(reply.body):
-            if rule.get("type") == "creation":
-                return f"ruleset {str(rule.get('ruleset_id', '?'))[:32]}"
+            words = FORBIDDING.get(str(rule.get("type", "")))
+            ruleset = str(rule.get("ruleset_id", "?"))[:32]
+            if words is not None and not await self._bypasses(target, ruleset):
+                return f"ruleset {ruleset} {words}"
         return None
+
+    async def _bypasses(self, target: ForgeTarget, ruleset: str) -> bool:
+        """Whether a ruleset doesn't bind the account that asks; a silent forge binds it.
+
+        https://docs.github.com/rest/repos/rules#get-a-repository-ruleset
+        """
+        if not ruleset.isdigit():
+            return False
+        reply = await self._get(target, f"/rulesets/{ruleset}?includes_parents=true")
+        body = reply.body if isinstance(reply.body, Mapping) else {}
+        return reply.status == HTTPStatus.OK and body.get("current_user_can_bypass") in BYPASSED
 
     async def _earlier(self, target: ForgeTarget) -> EarlierProposals:
         """Read targets of this product's open and declined pull requests (§5.1)."""
@@ -168,66 +180,29 @@ class GitHubReader:
                 break
         return EarlierProposals(tuple(sorted(proposed)), tuple(sorted(declined)))
 
-    async def _get(self, target: ForgeTarget, path: str) -> _Reply:
-        """One read of the repository; raises _Stop with the reading that ends the look."""
-        assert self._session is not None, "GitHubReader is used inside `async with` only"
-        url = f"{target.api_url.rstrip('/')}/repos/{quote(target.repository)}{path}"
-        headers = {"Authorization": f"Bearer {target.token}"} if target.token else {}
-        where = f"GET {path.partition('?')[0] or '/'}"
-        try:
-            async with self._session.get(url, headers=headers, allow_redirects=False) as answer:
-                data = await answer.content.read(ANSWER_BYTES_MAX + 1)
-                while not answer.content.at_eof() and len(data) <= ANSWER_BYTES_MAX:
-                    data += await answer.content.read(ANSWER_BYTES_MAX + 1)
-                _refuse(answer, where)
-                return _Reply(answer.status, _decoded(data, where))
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise _Stop(Unreadable("forge", f"{where}: {type(error).__name__}")) from error
-
-
-class _Stop(Exception):  # noqa: N818 - carries an answer, not an error
-    """Ends a look with what is to be answered; never leaves this module."""
-
-    def __init__(self, reading: DestinationRefused | Unreadable) -> None:
-        super().__init__(str(reading))
-        self.reading = reading
-
-
-def _refuse(answer: aiohttp.ClientResponse, where: str) -> None:
-    """Sort the statuses: limits and 5xx tell nothing, 401, 403 and redirects are definite."""
-    status, headers = answer.status, answer.headers
-    limited = headers.get("X-RateLimit-Remaining") == "0" or "Retry-After" in headers
-    after = headers.get("Retry-After", "")
-    seconds = float(after) if after.isascii() and after.isdigit() else None
-    forbidden = status == HTTPStatus.FORBIDDEN
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS:
-        raise _Stop(Unreadable("forge", f"{where}: {status}", seconds))
-    if forbidden and limited:
-        raise _Stop(Unreadable("forge", f"{where}: limited", seconds))
-    if forbidden or status == HTTPStatus.UNAUTHORIZED:
-        raise _Stop(
-            DestinationRefused(
-                f"the forge refuses the push token ({status}); give it contents and pull "
-                "requests, write, of this repository"
-            )
+    async def _get(self, target: ForgeTarget, path: str) -> Reply:
+        """One read of the repository; raises Stop with the reading that ends the look."""
+        caller = Caller(
+            target.api_url,
+            target.account or target.repository,
+            f"Bearer {target.token}" if target.token else None,
         )
-    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-        words = f"the forge redirects ({status}): the repository was renamed or moved; name the new"
-        raise _Stop(DestinationRefused(f"{words} URL in spec.repository.url"))
-    if status not in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
-        raise _Stop(Unreadable("forge", f"{where}: {status}"))
+        try:
+            return await self._calls.call(caller, "GET", f"/repos/{quote(target.repository)}{path}")
+        except Stop as stop:
+            if not stop.moved_to:
+                raise
+            raise Stop(await self._moved(caller, stop)) from stop
 
-
-def _decoded(data: bytes, where: str) -> Any:
-    if len(data) > ANSWER_BYTES_MAX:
-        raise _Stop(Unreadable("forge", f"{where}: more than {ANSWER_BYTES_MAX} bytes"))
-    try:
-        body = json.loads(data)
-    except ValueError as error:
-        raise _Stop(Unreadable("forge", f"{where}: the answer is no JSON")) from error
-    if not isinstance(body, dict | list):
-        raise _Stop(Unreadable("forge", f"{where}: the answer is no object"))
-    return body
+    async def _moved(self, caller: Caller, stop: Stop) -> DestinationRefused | Unreadable:
+        """Name where a repository went: asked by its number, from the host of the policy (H22)."""
+        reply = await self._calls.call(caller, "GET", f"/repositories/{stop.moved_to}")
+        name = str(reply.body.get("full_name", "")) if isinstance(reply.body, Mapping) else ""
+        known = name if is_repository_path(name) else "a name that this token may not see"
+        return DestinationRefused(
+            f"the repository is called {known} now (the forge redirects to number "
+            f"{stop.moved_to}); name that in spec.repository.url and in the policy"
+        )
 
 
 def _items(body: Any) -> list[Mapping[str, Any]]:
@@ -237,13 +212,18 @@ def _items(body: Any) -> list[Mapping[str, Any]]:
 def _target(pull: Mapping[str, Any], repository: str) -> str | None:
     """Target `name@version` of a pull request that is this product's own, from this repository."""
     head = pull.get("head") or {}
-    source = str((head.get("repo") or {}).get("full_name", ""))
     if not str(head.get("ref", "")).startswith(BRANCH_PREFIX):
         return None
-    if source.lower() != repository.lower():
+    if _source(pull) != repository.lower():
         return None
     marker = read_marker(str(pull.get("body") or ""))
     return None if marker is None else marker[2].partition(":")[2]
+
+
+def _source(pull: Mapping[str, Any]) -> str:
+    """Repository that a pull request comes from; a fork may have branches with our names."""
+    head = pull.get("head") or {}
+    return str((head.get("repo") or {}).get("full_name", "")).lower()
 
 
 def _found_pull(pull: Mapping[str, Any], ours: tuple[str, str]) -> FoundPull | None:

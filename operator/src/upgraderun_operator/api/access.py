@@ -21,6 +21,7 @@ from upgraderun_protocol.messages import HEADER_EPOCH, HEADER_PROTOCOL, ErrorCod
 
 _EPOCHLESS = frozenset({"hello", "bundle", "result"})
 _BOTH_ROLES = frozenset({"hello", "bundle", "journal", "artifacts", "lease", "result"})
+_PUBLISHER_ONLY = frozenset({"push-token"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,11 @@ class Access:
         view = await self._read(namespace, request.match_info["name"], request.match_info["uid"])
         _check_protocol(request, endpoint)
         caller = self._caller(view, identity, endpoint)
-        if caller.role is Role.PUBLISHER and endpoint not in _BOTH_ROLES:
-            raise ApiError(ErrorCode.ROLE_FORBIDDEN, f"{endpoint} isn't open to a publisher")
+        publishes = caller.role is Role.PUBLISHER
+        if endpoint not in _BOTH_ROLES and publishes != (endpoint in _PUBLISHER_ONLY):
+            raise ApiError(
+                ErrorCode.ROLE_FORBIDDEN, f"{endpoint} isn't open to a {caller.role.value}"
+            )
         epoch = Epoch(0) if endpoint in _EPOCHLESS else self._epoch(request, caller)
         self._rate.spend(identity.pod_uid)
         return Call(view, caller, epoch)

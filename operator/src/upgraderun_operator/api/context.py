@@ -26,6 +26,7 @@ from upgraderun_operator.journal.writes import (
     WriteResult,
 )
 from upgraderun_operator.keys import Key
+from upgraderun_operator.observe.ports import ForgeTokens
 from upgraderun_protocol.ids import Epoch
 from upgraderun_protocol.kinds import Writer as WriterKind
 from upgraderun_protocol.messages import ErrorCode
@@ -42,6 +43,7 @@ class Tools:
     clock: Clock
     counters: Counters
     bell: Bell
+    tokens: ForgeTokens
 
 
 @dataclass(frozen=True, slots=True)

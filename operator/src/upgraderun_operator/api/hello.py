@@ -1,6 +1,6 @@
 """`POST hello`: a process claims the run; fallible work first, the claim last (§1.6).
 
-pod there? bundle there? -> Lease taken -> entry `<tag>/i<epoch>` -> answer
+pod there? bundle there? token minted? -> Lease taken -> entry `<tag>/i<epoch>` -> answer
 """
 
 from typing import Any, Final
@@ -12,6 +12,7 @@ from upgraderun_operator.api.bodies import answer, read_message
 from upgraderun_operator.api.context import Call, Tools, done_or_refuse
 from upgraderun_operator.api.errors import ApiError
 from upgraderun_operator.api.run_lease import RunLeases
+from upgraderun_operator.api.tokens import clone_token, frozen_policy
 from upgraderun_operator.build.leases import holder_of
 from upgraderun_operator.journal.guards import AttemptIs, NoVerdict
 from upgraderun_operator.journal.records import PodRecord, Role
@@ -25,7 +26,13 @@ from upgraderun_protocol.limits import (
     PROTOCOL_VERSION,
     RUN_LEASE_SECONDS,
 )
-from upgraderun_protocol.messages import ArtifactRef, ErrorCode, HelloRequest, HelloResponse
+from upgraderun_protocol.messages import (
+    ArtifactRef,
+    ErrorCode,
+    HelloRequest,
+    HelloResponse,
+    MintedToken,
+)
 
 NONCE_LENGTH: Final = 32
 _CREDENTIAL_FLAGS: Final = frozenset({"--clone-token-file", "--push-token-file"})
@@ -44,6 +51,7 @@ async def hello(tools: Tools, leases: RunLeases, call: Call, request: web.Reques
         )
     pod = await _pod(tools, call, record)
     bundle = await _bundle(tools, call, record)
+    credential, minted = await _credential(tools, call, pod)
     epoch = await leases.take(call, holder_of(pod_uid, message.boot_nonce))
     _refuse_closed(call, epoch)
     result = await tools.writer.guarded_write(
@@ -63,8 +71,9 @@ async def hello(tools: Tools, leases: RunLeases, call: Call, request: web.Reques
             epoch=epoch,
             lease_seconds=RUN_LEASE_SECONDS,
             bundle=bundle,
-            clone_credential=_credential(pod),
+            clone_credential=credential,
             server_time=tools.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            clone_token=minted,
         )
     )
 
@@ -116,9 +125,12 @@ async def _bundle(tools: Tools, call: Call, record: PodRecord) -> ArtifactRef:
 
 
 def _refuse_closed(call: Call, epoch: Epoch) -> None:
-    """The claim closes with the first other entry of its epoch."""
+    """The claim closes with the first other entry of its epoch; a replay may have minted again."""
     opened = f"{call.caller.tag}/i{epoch}"
-    if any(entry.epoch == epoch and entry.id != opened for entry in call.view.state.fold):
+    if any(
+        entry.epoch == epoch and entry.id != opened and entry.kind != "mint"
+        for entry in call.view.state.fold
+    ):
         raise ApiError(ErrorCode.ALREADY_CLAIMED, f"epoch {epoch} has begun its work already")
 
 
@@ -136,7 +148,21 @@ def _incarnation(record: PodRecord, pod_uid: PodUid, epoch: Epoch, message: Hell
     )
 
 
-def _credential(pod: dict[str, Any]) -> str:
+async def _credential(
+    tools: Tools, call: Call, pod: dict[str, Any]
+) -> tuple[str, MintedToken | None]:
+    """Say where the credential is; a runner's is minted now, a publisher asks when it needs one."""
+    if _is_mounted(pod):
+        return "mounted", None
+    policy = await frozen_policy(tools, call)
+    if policy is None or policy.spec.credentials.app is None:
+        return "none", None
+    if call.caller.role is Role.PUBLISHER:
+        return "minted", None
+    return "minted", await clone_token(tools, call, policy)
+
+
+def _is_mounted(pod: dict[str, Any]) -> bool:
     """Whether the policy mounted a credential: the pod's own arguments name its file."""
     words = [
         word
@@ -144,4 +170,4 @@ def _credential(pod: dict[str, Any]) -> str:
         for part in ("command", "args")
         for word in container.get(part) or ()
     ]
-    return "none" if _CREDENTIAL_FLAGS.isdisjoint(words) else "mounted"
+    return not _CREDENTIAL_FLAGS.isdisjoint(words)

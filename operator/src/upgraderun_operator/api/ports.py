@@ -118,6 +118,10 @@ class Counters(Protocol):
         """Count one call: code is the HTTP status, or an error code."""
         ...
 
+    def minted(self, purpose: str) -> None:
+        """Count a token that is handed to a pod."""
+        ...
+
     def fenced(self, check: str) -> None:
         """Count a call of somebody who isn't the writer, by the check that refused it."""
         ...

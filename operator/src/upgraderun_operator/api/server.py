@@ -19,6 +19,7 @@ from upgraderun_operator.api.hello import hello
 from upgraderun_operator.api.ports import Tokens
 from upgraderun_operator.api.result import result
 from upgraderun_operator.api.run_lease import RunLeases, Sightings
+from upgraderun_operator.api.tokens import push_token
 from upgraderun_protocol.redact import Redactor
 
 PREFIX: Final = "/runner/{namespace}/{name}/{uid}"
@@ -62,6 +63,7 @@ class RunnerApi:
             ("PUT", "artifacts/{sha256}", "artifacts", lambda c, r: artifacts.put(tools, c, r)),
             ("GET", "artifacts/{sha256}", "artifacts", lambda c, r: artifacts.get(tools, c, r)),
             ("HEAD", "artifacts/{sha256}", "artifacts", lambda c, r: artifacts.head(tools, c, r)),
+            ("POST", "push-token", "push-token", lambda c, r: push_token(tools, c, r)),
             ("PUT", "lease", "lease", lambda call, req: journal.lease(tools, leases, call, req)),
             ("POST", "result", "result", lambda c, r: result(tools, self._redactor, c, r)),
         )

@@ -3,6 +3,8 @@
 Rules that refuse come before the first outward call (security.md H21). Callers: `decide.run`.
 """
 
+from typing import Final
+
 from upgraderun_operator import limits
 from upgraderun_operator.build.frozen import FrozenAdmission, frozen_bytes
 from upgraderun_operator.decide.chain import Chain
@@ -25,6 +27,8 @@ from upgraderun_operator.model.policy import PolicyRefusal, ResolvedPolicy, reso
 from upgraderun_protocol.bundle import EarlierProposals
 from upgraderun_protocol.canonical import sha256_of
 from upgraderun_protocol.ids import CommitId
+
+_BYPASS: Final = "exempt that prefix, or let the account of the push token bypass the ruleset"
 
 
 def not_admitted(seen: Observation) -> bool:
@@ -85,13 +89,17 @@ def repository_is_free(seen: Observation) -> Decision | None:
 
 
 def destination_refuses(seen: Observation) -> Decision | None:
-    """Where the run shall publish, the destination is checked before any child object exists."""
-    if not live_resolved(seen).publishes:
+    """Where the run shall publish, the destination is checked before any child object exists.
+
+    A dry run of an App is refused here too if no token could be minted for its clone.
+    """
+    policy = live_resolved(seen)
+    if not policy.publishes and policy.spec.credentials.app is None:
         return None
     waiting = unread(seen, Need.DESTINATION)
     if waiting is not None:
         return waiting
-    problem = destination_problem(seen)
+    problem = destination_problem(seen) if policy.publishes else _clone_problem(seen)
     return None if problem is None else end_run(seen, End("destination_refused", problem))
 
 
@@ -186,6 +194,15 @@ def take(seen: Observation, policy: ResolvedPolicy) -> Decision | None:
     return Decision("RepositoryTaken", f"{policy.repository} is this run's now", effect)
 
 
+def _clone_problem(seen: Observation) -> str | None:
+    """Say why nothing can be cloned; an archived repository can."""
+    found = known(seen.destination)
+    if isinstance(found, DestinationRefused):
+        return found.message
+    assert isinstance(found, DestinationView)
+    return None if found.exists else "the repository doesn't exist, or the App may not see it"
+
+
 def destination_problem(seen: Observation) -> str | None:
     """Say which destination check fails, or None (upgrade-run.md §12)."""
     found = known(seen.destination)
@@ -196,6 +213,7 @@ def destination_problem(seen: Observation) -> str | None:
     checks = (
         (not found.exists, "the repository doesn't exist, or the push token may not see it"),
         (found.archived, "the repository is archived; nothing can be pushed to it"),
+        (found.disabled, "the forge has disabled the repository; its owner must ask the forge why"),
         (
             found.head is None,
             f"branch {found.branch or wished.branch!r} doesn't exist; mend spec.repository.branch",
@@ -207,7 +225,7 @@ def destination_problem(seen: Observation) -> str | None:
         (found.may_push is False, "the push token has no write access to the repository"),
         (
             found.creation_forbidden is not None,
-            f"a rule forbids to create branches below upgraderun/: {found.creation_forbidden}",
+            f"no branch can be made below upgraderun/: {found.creation_forbidden}; {_BYPASS}",
         ),
     )
     return next((message for failed, message in checks if failed), None)

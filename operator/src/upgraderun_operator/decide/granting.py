@@ -78,7 +78,7 @@ def destination_is_still_right(seen: Observation) -> Decision | None:
     if found.may_push is False:
         return forge_denies("the push token has no write access to the repository")
     if found.creation_forbidden is not None:
-        return forge_denies(f"a rule forbids our branch: {found.creation_forbidden}")
+        return forge_denies(f"no branch of ours can be made: {found.creation_forbidden}")
     return None
 
 
@@ -149,6 +149,7 @@ def _gone(seen: Observation, found: DestinationView) -> str | None:
     checks = (
         (not found.exists, "the repository is gone"),
         (found.archived, "the repository was archived"),
+        (found.disabled, "the forge disabled the repository"),
         (found.head is None, f"base branch {found.branch} is gone"),
         (found.commit_on_branch is False, f"base commit {base} is gone from {found.branch}"),
         (moved and invalidates, f"base branch {found.branch} moved from {base} to {found.head}"),

@@ -91,6 +91,13 @@ def unread(seen: Observation, *needs: Need) -> Decision | None:
 
 def unanswered(seen: Observation, reading: Unreadable) -> Decision:
     """Wait for a world that didn't answer; people are told from the third pass in a row."""
+    if reading.limited:
+        after = reading.retry_after or limits.FORGE_RETRY_SECONDS
+        message = (
+            f"the forge limits how often this account may ask ({reading.cause}); it is asked again "
+            f"after {seen.after(after)}"
+        )
+        return pause(WaitReason.FORGE_LIMITED.value, message, after, shown=True)
     reason = {
         "forge": WaitReason.REMOTE_UNREACHABLE,
         "store": WaitReason.ARTIFACT_STORE_UNREACHABLE,

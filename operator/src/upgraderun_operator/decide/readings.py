@@ -27,11 +27,15 @@ NOT_READ: Final = Marker.NOT_READ
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Nothing is known: no answer, or none that tells. `where` names the part of the world."""
+    """Nothing is known: no answer, or none that tells. `where` names the part of the world.
+
+    `limited`: it answered, and wants to be left alone for `retry_after` seconds.
+    """
 
     where: str
     cause: str
     retry_after: float | None = None
+    limited: bool = False
 
 
 Reading: TypeAlias = T | Marker | Unreadable

@@ -112,6 +112,7 @@ class DestinationView:
 
     exists: bool
     archived: bool = False
+    disabled: bool = False
     branch: str = ""
     head: CommitId | None = None
     commit_on_branch: bool | None = None

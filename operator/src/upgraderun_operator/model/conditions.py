@@ -43,6 +43,7 @@ class WaitReason(StrEnum):
     REPOSITORY_BUSY = "RepositoryBusy"
     LEASE_HELD = "LeaseHeld"
     REMOTE_UNREACHABLE = "RemoteUnreachable"
+    FORGE_LIMITED = "ForgeLimited"
     ARTIFACT_STORE_UNREACHABLE = "ArtifactStoreUnreachable"
     POD_PENDING = "PodPending"
 
@@ -106,6 +107,11 @@ WAITS: Final = MappingProxyType(
         WaitReason.REMOTE_UNREACHABLE: ReasonRow(
             "the forge didn't answer, three times in a row or more",
             "look at the forge's state and at the operator's way out of the cluster",
+        ),
+        WaitReason.FORGE_LIMITED: ReasonRow(
+            "the forge limits how often the account of the token may ask; the message says until "
+            "when",
+            "nothing; if it comes again and again, give this product an account or App of its own",
         ),
         WaitReason.ARTIFACT_STORE_UNREACHABLE: ReasonRow(
             "the artifact store didn't answer",

@@ -147,12 +147,14 @@ def _decisions_are_missing(
 def _push_credential_is_missing(
     run: UpgradeRunSpec, policy: UpgradePolicy, _allow_inline: bool
 ) -> PolicyRefusal | None:
-    if not publishes(run) or policy.spec.credentials.push is not None:
+    credentials = policy.spec.credentials
+    if not publishes(run) or credentials.push is not None or credentials.app is not None:
         return None
     return PolicyRefusal(
         "spec.credentials.push",
-        f"the run wants to publish, and UpgradePolicy {policy.metadata.name} has no "
-        "spec.credentials.push; add it, or set spec.publication.enabled=false in the run",
+        f"the run wants to publish, and UpgradePolicy {policy.metadata.name} has neither "
+        "spec.credentials.app nor spec.credentials.push; add one, or set "
+        "spec.publication.enabled=false in the run",
     )
 
 

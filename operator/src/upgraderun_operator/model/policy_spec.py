@@ -39,6 +39,7 @@ PUBLIC_FORGE_API: Final = "https://api.github.com"
 IMAGE_PATTERN: Final = "^[^@[:space:]]+@sha256:[0-9a-f]{64}$"
 """An image by digest (security.md H6): a tag could be moved under our feet."""
 
+APP_ID_PATTERN: Final = "^[A-Za-z0-9._-]+$"
 QUANTITY_PATTERN: Final = "^[1-9][0-9]{0,8}(Mi|Gi|Ti)$"
 
 
@@ -85,7 +86,8 @@ class Forge(ApiModel):
     """Which API it speaks; compatible forges count as GitHub."""
 
     api_url: Url = PUBLIC_FORGE_API
-    """Base URL of its API. The push token is sent to this host and to the repository's only."""
+    """Base URL of its API: `https://HOST/api/v3` for GitHub Enterprise Server. Tokens are sent to
+    this host and to the repository's only."""
 
 
 class Credential(ApiModel):
@@ -95,8 +97,22 @@ class Credential(ApiModel):
     """The Secret and the key that holds the token."""
 
 
+class App(ApiModel):
+    """A GitHub App whose installation tokens are minted for one repository and one purpose."""
+
+    id: Annotated[str, Field(min_length=1, max_length=64, pattern=APP_ID_PATTERN)]
+    """Its client id (recommended), such as `Iv23liABCDEF`, or its App id, in quotation marks."""
+
+    private_key_ref: KeyRef
+    """The Secret and key that hold its private key in PEM form. Only the operator reads it; its
+    name must stand in the chart's `credentials.secretNames`."""
+
+
 class Credentials(ApiModel):
-    """Tokens, one per purpose. Absent: none is needed (a public repository, a dry run)."""
+    """Either an App, or tokens, one per purpose. All absent: none is needed (a dry run)."""
+
+    app: App | None = None
+    """Serves clone and push: a token for one repository, at most an hour old, never stored."""
 
     clone: Credential | None = None
     """Read access to the repository; mounted into runner pods."""

@@ -96,6 +96,16 @@ POLICY_RULES: Final = (
         "spec.scope: softFiles and softLines are at most hardFiles and hardLines; raise the hard "
         "bounds or lower the soft ones",
     ),
+    Rule(
+        "!has(self.spec.credentials.app) || "
+        "(!has(self.spec.credentials.clone) && !has(self.spec.credentials.push))",
+        "spec.credentials: app serves clone and push; remove clone and push, or remove app",
+    ),
+    Rule(
+        "!self.spec.forge.apiURL.matches('^https?://(www[.])?github[.]com(/|$)')",
+        "spec.forge.apiURL: the API of github.com is https://api.github.com; a GitHub Enterprise "
+        "Server's is https://HOST/api/v3",
+    ),
 )
 
 APPROVAL_RULES: Final = (

@@ -4,9 +4,10 @@ Nothing here talks to anybody. `adapters.kubernetes`, `adapters.store`, `adapter
 `adapters.writer` and `adapters.clock` satisfy these.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
 from upgraderun_operator.answers import (
@@ -37,6 +38,7 @@ from upgraderun_operator.journal.writes import (
 from upgraderun_operator.resources import Resource
 from upgraderun_protocol.bundle import RunRef
 from upgraderun_protocol.ids import CommitId, Epoch, RunUid, Sha256
+from upgraderun_protocol.redact import SecretText
 
 
 class Clock(Protocol):
@@ -139,11 +141,70 @@ class Artifacts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ForgeTarget:
-    """A repository at a forge, `owner/name`. `token` None: ask without one."""
+    """A repository at a forge, `owner/name`. `token` None: ask without one.
+
+    `account` names whose rate limit is spent. A `minted` token reads only. Unless something is to
+    be published, only repository and branch are asked for.
+    """
 
     api_url: str
     repository: str
-    token: str | None
+    token: str | None = field(repr=False)
+    account: str = ""
+    minted: bool = False
+    publishes: bool = True
+
+
+class Purpose(StrEnum):
+    """What a minted token is for."""
+
+    LOOK = "look"
+    CLONE = "clone"
+    PUSH = "push"
+
+
+@dataclass(frozen=True, slots=True)
+class AppGrant:
+    """Which App may ask for a token of which repository. `where` names its key's Secret in words.
+
+    `publishes`: a run that pushes later is refused now if the App could never push.
+    """
+
+    namespace: str
+    api_url: str
+    repository: str
+    app_id: str
+    key: SecretText
+    where: str
+    publishes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Minted:
+    """A token for one repository, and the key that asked for it."""
+
+    token: SecretText
+    expires_at: datetime
+    repository: str
+    key: SecretText
+
+
+Before = Callable[[], Awaitable[None]]
+"""Counts a mint that is about to happen; what it raises stops it."""
+
+
+async def nothing_before() -> None:
+    """Count nothing: the operator's own looks."""
+
+
+class ForgeTokens(Protocol):
+    """Minting; `adapters.forge_tokens`."""
+
+    async def mint(
+        self, app: AppGrant, purpose: Purpose, before: Before = nothing_before
+    ) -> Minted | DestinationRefused | Unreadable:
+        """Mint a token for exactly that repository; `before` is awaited right before it is made."""
+        ...
 
 
 class ForgeReader(Protocol):

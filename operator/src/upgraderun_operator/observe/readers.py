@@ -3,8 +3,6 @@
 Callers: `reconcile`. Nothing here decides; what can't be read is Unreadable, never a guess.
 """
 
-import base64
-import binascii
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -36,6 +34,7 @@ from upgraderun_operator.model.objects import (
     parse_policy,
 )
 from upgraderun_operator.model.policy import ResolvedPolicy
+from upgraderun_operator.observe.access import decoded, forge_target
 from upgraderun_operator.observe.answers import reading
 from upgraderun_operator.observe.convert import approval_view, child_view, pod_view, report_view
 from upgraderun_operator.observe.ports import ForgeTarget
@@ -46,7 +45,6 @@ from upgraderun_operator.resources import (
     CONFIG_MAPS,
     LEASES,
     PODS,
-    SECRETS,
     UPGRADE_APPROVALS,
     UPGRADE_POLICIES,
     UPGRADE_REPORTS,
@@ -163,26 +161,9 @@ class Readers:
     async def _target(
         self, seen: Observation, policy: ResolvedPolicy
     ) -> ForgeTarget | DestinationRefused | Unreadable:
-        """Name the repository with the policy's push token; it goes to the policy's host only."""
-        api_url, path = policy.spec.forge.api_url, policy.repository.path
-        credential = policy.spec.credentials.push
-        if credential is None:
-            return ForgeTarget(api_url, path, None)
-        reference = credential.secret_ref
-        where = f"Secret {reference.name}, key {reference.key}"
-        answer = await self._world.cluster.get(SECRETS, seen.view.ref.namespace, reference.name)
-        if isinstance(answer, Unknown):
-            return Unreadable("cluster", answer.cause, answer.retry_after)
-        if isinstance(answer, Denied):
-            return DestinationRefused(
-                f"the operator may not read {where} of the push token; "
-                "add its name to the chart's credentials.secretNames"
-            )
-        token = _secret_value(answer.value, reference.key) if isinstance(answer, Ok) else None
-        if not token:
-            return DestinationRefused(f"{where} of the push token isn't there; create it")
-        self._world.redactor.register(token)
-        return ForgeTarget(api_url, path, token)
+        """Name the repository with a token of the policy; it goes to the policy's host only."""
+        world, namespace = self._world, seen.view.ref.namespace
+        return await forge_target(world.cluster, world.tokens, world.redactor, namespace, policy)
 
     async def _repository(self, seen: Observation) -> Reading[RepositoryLeaseView]:
         return await read_repository(self._world, seen.run.spec.repository.url, seen.holder)
@@ -281,18 +262,4 @@ def _config_value(raw: Mapping[str, Any], key: str) -> bytes | None:
     text = (raw.get("data") or {}).get(key)
     if isinstance(text, str):
         return text.encode("utf-8")
-    return _decoded((raw.get("binaryData") or {}).get(key))
-
-
-def _secret_value(raw: Mapping[str, Any], key: str) -> str | None:
-    data = _decoded((raw.get("data") or {}).get(key))
-    return data.decode("utf-8", "replace").strip() if data is not None else None
-
-
-def _decoded(text: object) -> bytes | None:
-    if not isinstance(text, str):
-        return None
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error:
-        return None
+    return decoded((raw.get("binaryData") or {}).get(key))

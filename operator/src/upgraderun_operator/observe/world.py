@@ -9,6 +9,7 @@ from upgraderun_operator.observe.ports import (
     Clock,
     Cluster,
     ForgeReader,
+    ForgeTokens,
     Leader,
     Runs,
     Writer,
@@ -32,6 +33,7 @@ class World:
     writer: Writer
     artifacts: Artifacts
     forge: ForgeReader
+    tokens: ForgeTokens
     clock: Clock
     leader: Leader
     redactor: Redactor

@@ -26,7 +26,9 @@ from upgraderun_protocol.messages import (
     JournalReadResponse,
     LeaseRequest,
     LeaseResponse,
+    MintedToken,
     ProtocolRange,
+    PushTokenRequest,
     ResultResponse,
     WorkspaceMessage,
 )
@@ -117,6 +119,13 @@ class OperatorClient:
     async def has_artifact(self, digest: Sha256) -> bool:
         """Whether an artifact of this run is stored."""
         return await self._patiently(lambda: self._transport.exists(f"artifacts/{digest}"))
+
+    async def push_token(self, request: PushTokenRequest) -> MintedToken:
+        """Get another token of the forge. A refusal is raised as it is: its code decides."""
+        answer = await self._patiently(
+            lambda: self._transport.call("POST", "push-token", _json(request))
+        )
+        return _read(MintedToken, answer)
 
     async def renew(self, boot_nonce: str) -> LeaseResponse:
         """Renew the run Lease once; no patience, the caller comes again soon anyway."""

@@ -94,6 +94,10 @@ class ForgeHttp:
         finally:
             self._pacer.finished()
 
+    async def delete(self, path: str) -> Reply | NoAnswer:
+        """Delete; repeating it changes nothing."""
+        return await self._call("DELETE", path)
+
     async def close(self) -> None:
         """Give the connections back."""
         await self._client.aclose()

@@ -4,7 +4,7 @@ Callers: every module of `phases`; `run` makes the one session. Phases are recor
 intent before the first effect, one outcome, and for an end the report that people will read.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +37,7 @@ class Session:
     journal: Journal
     root: Path
     git: GitSettings
-    credential: Callable[[], Credential | None]
+    credential: Callable[[], Awaitable[Credential | None]]
     ecosystem: PythonEcosystem
     sandbox: Sandbox
     control: Control

@@ -131,7 +131,7 @@ async def _clone(session: Session, step: PhaseStep, git: Git) -> Base:
     commit = CommitId(recorded.data["commit"]) if recorded else repository.commit
     source = Source(repository.url, repository.branch or None, commit)
     try:
-        return await clone_base(git, source, session.credential(), session.fault)
+        return await clone_base(git, source, await session.credential(), session.fault)
     except BaseMissing as error:
         message = f"{repository.url}: {error.what}"
         raise await step.ends(ReportFacts("unsupported", message)) from error
