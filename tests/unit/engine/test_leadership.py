@@ -166,3 +166,35 @@ async def test_a_stolen_lease_ends_leadership_at_the_next_renewal() -> None:
 
         assert one.leadership.epoch is None
         assert [1, None] == one.changes
+
+
+async def test_a_leader_that_nobody_replaced_leads_again_after_an_outage() -> None:
+    clock, shared = VirtualClock(), LeaseObject()
+    one = Replica(shared, "one", clock)
+
+    async with running(one):
+        shared.down_for.add("one")
+        await clock.advance(20)
+        assert one.leadership.epoch is None
+        shared.down_for.clear()
+        await clock.advance(20)
+
+        assert one.leadership.epoch is not None
+        assert [1, None] == one.changes[:2]
+
+
+async def test_a_renewal_that_came_too_late_is_told_like_a_gain() -> None:
+    """Passes that found no epoch meanwhile were dropped: every run must be looked at again."""
+    clock, shared = VirtualClock(), LeaseObject()
+    one = Replica(shared, "one", clock)
+
+    async with running(one):
+        shared.down_for.add("one")
+        for seconds in (2, 2, 1.5):
+            await clock.advance(seconds)
+        assert one.leadership.epoch is None
+        shared.down_for.clear()
+        await clock.advance(0.5)
+
+        assert Epoch(1) == one.leadership.epoch
+        assert [1, 1] == one.changes

@@ -43,7 +43,10 @@ class LeaderLeases(Protocol):
 
 
 class Leadership:
-    """Keeps trying to lead. `on_change(epoch | None)` is awaited at each gain and loss."""
+    """Keeps trying to lead. `on_change(epoch | None)` is awaited at each gain and loss.
+
+    A renewal that comes after the deadline is a gain, too.
+    """
 
     def __init__(
         self,
@@ -110,21 +113,19 @@ class Leadership:
     async def _renew(self, now: float, mine: LeaderLease) -> None:
         wanted = max(mine.transitions, self._floor)
         renewed = await self._leases.replace(mine, self._identity, wanted)
-        if renewed is not None:
-            self._hold(renewed, now)
-            if wanted != mine.transitions:
-                await self._lead(wanted)
-            return
-        current = await self._leases.read()
-        if current is not None and (current.holder, current.transitions) == (
-            self._identity,
-            mine.transitions,
-        ):
+        if renewed is None:
+            renewed = await self._leases.read()
+            wanted = mine.transitions
+            if renewed is None or (renewed.holder, renewed.transitions) != (self._identity, wanted):
+                self._mine = None
+                await self._lose("another replica holds the Lease")
+                return
             # Our own write arrived although its answer was lost: go on from what stands there.
-            self._hold(current, now)
-            return
-        self._mine = None
-        await self._lose("another replica holds the Lease")
+        lapsed = self.epoch is None
+        self._hold(renewed, now)
+        if lapsed or wanted != mine.transitions:
+            # After a lapse the epoch stands, since nobody led; but passes that found none were dropped.
+            await self._lead(wanted)
 
     async def _try_acquire(self, now: float) -> None:
         current = await self._leases.read()
