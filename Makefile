@@ -76,7 +76,7 @@ coverage: setup ## unit tests with branch coverage of the pure parts: 100 % or f
 	$(PY) -m coverage run -m pytest -q tests/unit
 	$(PY) -m coverage report --fail-under=100 --skip-covered --show-missing --include='$(PURE)'
 
-generate: setup ## CRDs and generated docs
+generate: setup binaries ## CRDs, generated docs, golden files of the chart, the kustomize base
 	$(PY) hack/generate.py
 
 # Runs in pods wait for most of their time, those in processes compute.

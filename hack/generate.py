@@ -1,6 +1,7 @@
-"""Write what is generated: `crds/`, the chart's copy of it, and the pages computed from tables.
+"""Write what is generated: `crds/`, the chart's copy of it, pages, and what helm makes of the chart.
 
-`make generate` writes; `tests/unit/model/test_generated.py` calls `generated()` and compares.
+`make generate` writes; `tests/unit/model/test_generated.py` calls `generated()` and compares,
+`tests/unit/chart/test_golden.py` does the same with `renderings()`.
 """
 
 import sys
@@ -13,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))
 
 from decisionpage import decisions_page
 from docpages import journal_page, kinds_page, metrics_page, reasons_page
+from renderings import renderings
 from upgraderun_operator.model.crds import definitions
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,6 +29,13 @@ def generated() -> Mapping[Path, str]:
         text = _HEAD + yaml.safe_dump(definition, sort_keys=False, width=100, allow_unicode=True)
         files[Path("crds") / f"{plural}.yaml"] = text
         files[CHART / "files" / "crds" / f"{plural}.yaml"] = text
+    resources = [f"{plural}.yaml" for plural in definitions()]
+    kustomization = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": resources,
+    }
+    files[Path("crds/kustomization.yaml")] = _HEAD + yaml.safe_dump(kustomization, sort_keys=False)
     files[Path("docs/reasons.md")] = reasons_page()
     files[Path("docs/kinds.md")] = kinds_page()
     files[Path("docs/decisions.md")] = decisions_page()
@@ -37,7 +46,13 @@ def generated() -> Mapping[Path, str]:
 
 def main() -> None:
     """Write all files and say which ones changed."""
-    for path, text in generated().items():
+    _update(generated())
+    # The chart carries the CRDs, so helm comes after them.
+    _update(renderings())
+
+
+def _update(files: Mapping[Path, str]) -> None:
+    for path, text in files.items():
         target = ROOT / path
         if target.is_file() and target.read_text(encoding="utf-8") == text:
             continue

@@ -55,6 +55,9 @@ class TestInstall:
     """security.md §11: one installation per cluster, which the chart checks."""
 
     def test_helm_installs_it_and_says_what_to_do_next(self, notes: str) -> None:
+        assert f"helm test {RELEASE} --namespace {NAMESPACE}" in notes
+        assert "--clusterrole=upgraderun-approver" in notes
+        assert "monitoring.prometheusRule.enabled is off" in notes
         assert "sandbox.allowInline is off" in notes
         assert "kubectl get runs --watch" in notes
         assert 'approver: "$(kubectl auth whoami' in notes
