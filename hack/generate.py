@@ -29,13 +29,7 @@ def generated() -> Mapping[Path, str]:
         text = _HEAD + yaml.safe_dump(definition, sort_keys=False, width=100, allow_unicode=True)
         files[Path("crds") / f"{plural}.yaml"] = text
         files[CHART / "files" / "crds" / f"{plural}.yaml"] = text
-    resources = [f"{plural}.yaml" for plural in definitions()]
-    kustomization = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": resources,
-    }
-    files[Path("crds/kustomization.yaml")] = _HEAD + yaml.safe_dump(kustomization, sort_keys=False)
+        files[Path("kustomize/base/crds") / f"{plural}.yaml"] = text
     files[Path("docs/reasons.md")] = reasons_page()
     files[Path("docs/kinds.md")] = kinds_page()
     files[Path("docs/decisions.md")] = decisions_page()
