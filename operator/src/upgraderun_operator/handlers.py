@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 import kopf
 
 from upgraderun_operator.engine.supervisor import StopFlag
-from upgraderun_operator.keys import Key, News
+from upgraderun_operator.keys import Key, News, of_pod
 
 GROUP: Final = "upgraderun.dev"
 VERSION: Final = "v1alpha1"
@@ -43,9 +43,11 @@ def build_registry(handoff: Handoff) -> kopf.OperatorRegistry:
     async def on_pod(
         namespace: str | None, meta: Mapping[str, Any], event: Mapping[str, Any], **_: Any
     ) -> None:
+        version = _version(event)
+        news = News() if version is None else News(of_pod(version))
         for owner in meta.get("ownerReferences") or ():
             if owner.get("kind") == "UpgradeRun" and namespace:
-                handoff(Key(namespace, str(owner.get("name"))), News(_version(event)))
+                handoff(Key(namespace, str(owner.get("name"))), news)
 
     return registry
 

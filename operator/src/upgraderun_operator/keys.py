@@ -16,13 +16,18 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a watch told about a run: a version of it or of its pod; None if it must be looked at.
+    """What a watch told about a run: a version of it or `of_pod`; None if it must be looked at.
 
     `is_new`: the run has no journal yet.
     """
 
     version: str | None = None
     is_new: bool = False
+
+
+def of_pod(version: str) -> str:
+    """Keep a pod's version apart from the run's: numbers of two kinds may meet (reliability.md §2)."""
+    return f"pod/{version}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from upgraderun_operator.journal.guards import LeaderEpochAtMost
 from upgraderun_operator.journal.projection import phase_of
 from upgraderun_operator.journal.run import RunView
 from upgraderun_operator.journal.writes import Broken, Change, Gone, ReadResult, Unavailable
-from upgraderun_operator.keys import Key, Wake
+from upgraderun_operator.keys import Key, Wake, of_pod
 from upgraderun_operator.model.objects import parse_run
 from upgraderun_operator.observe.readers import Readers
 from upgraderun_operator.observe.seen import SeenVersions
@@ -143,7 +143,7 @@ class Reconciler:
         if isinstance(what, Pause):
             log.debug("%s: %s", decision.rule, self._safe(decision.message))
             if isinstance(seen.pod, PodView):
-                self.seen_versions.note(_key(seen), seen.pod.version)
+                self.seen_versions.note(_key(seen), of_pod(seen.pod.version))
             return await self._pause(seen, decision, what)
         assert not isinstance(what, Look)
         if isinstance(what, Append) and what.point == "grant":

@@ -10,6 +10,7 @@ from clusterlib.apiserver import ApiServer
 from support.desk import Desk, Make, open_desk
 from upgraderun_operator import limits
 from upgraderun_operator.answers import Ok
+from upgraderun_operator.keys import of_pod
 from upgraderun_operator.resources import CLAIMS, LEASES, PODS, Resource
 from upgraderun_protocol.ids import RunUid
 from upgraderun_protocol.slugs import child_name
@@ -36,15 +37,15 @@ async def test_its_own_writes_are_no_news_and_those_of_others_are(make: Make) ->
     knows = functools.partial(play.desk.seen_versions.has, play.key)
     pod = await play.pod_of("a1")
     assert knows((await play.view()).resource_version)
-    assert knows(pod["metadata"]["resourceVersion"])
+    assert knows(of_pod(pod["metadata"]["resourceVersion"]))
     await play.runs("a1")
     await play.hello("a1")
     pod = await play.pod_of("a1")
     assert not knows((await play.view()).resource_version)
-    assert not knows(pod["metadata"]["resourceVersion"])
+    assert not knows(of_pod(pod["metadata"]["resourceVersion"]))
     await play.go()
     assert knows((await play.view()).resource_version)
-    assert knows(pod["metadata"]["resourceVersion"])
+    assert knows(of_pod(pod["metadata"]["resourceVersion"]))
 
 
 async def test_a_run_that_is_over_is_forgotten(make: Make) -> None:
