@@ -17,6 +17,7 @@ from upgraderun_protocol.ends import MintPurpose
 from upgraderun_protocol.outcomes import OUTCOMES, ConflictKind
 
 PASS_RESULTS = ("ok", "backoff", "bug")
+FENCE_CHECKS = ("writer", "epoch")
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -94,6 +95,8 @@ class Metrics:
             self.outcomes.labels(outcome)
         for purpose in MintPurpose:
             self.tokens_minted.labels(purpose.value)
+        for check in FENCE_CHECKS:
+            self.api_fenced.labels(check)
         for result in PASS_RESULTS:
             self.reconciles.labels(result)
 
