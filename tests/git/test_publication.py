@@ -1,12 +1,13 @@
 """`ensure_branch` and `ensure_pull_request` against a real git host and a forge (§12, §13.5)."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from support.fixtures.faults import Fault, secondary_rate_limit
+from support.fixtures.faults import Fault, primary_rate_limit, secondary_rate_limit
 from support.fixtures.launch import Host
 from upgraderun_protocol.ids import CommitId, RunUid
 from upgraderun_protocol.outcomes import ConflictKind
@@ -475,12 +476,36 @@ class TestUnreachable:
             Fault("status", path="/pulls", method="GET", status=301, headers=headers)
         )
 
-        assert isinstance(await bench.publish(), PublicationUnknown)
+        found = await bench.publish()
+
+        assert isinstance(found, PublicationDenied)
+        assert "was renamed or moved" in found.text
         assert not [r for r in bench.host.control.requests() if "elsewhere" in str(r)]
+
+    async def test_primary_limit_ends_at_its_reset(self, bench: Bench) -> None:
+        """https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit."""
+        bench.host.control.add_fault(primary_rate_limit(int(time.time()) + 240, path="/pulls"))
+
+        found = await bench.publish()
+
+        assert isinstance(found, PublicationUnknown)
+        assert found.after_seconds is not None
+        assert 235 <= found.after_seconds <= 242
 
 
 class TestDenied:
     """A definite no: the intent is `failed`, a person must act; a later try has a new id."""
+
+    async def test_a_rule_refuses_the_push_in_its_own_words(self, bench: Bench) -> None:
+        bench.host.control.set_rules(NAME, {"type": "creation", "glob": "upgraderun/*"})
+
+        found = await bench.publish()
+
+        assert isinstance(found, PublicationDenied)
+        assert found.text.startswith("GH013 ")
+        assert "Cannot create ref due to creations being restricted" in found.text
+        failed = bench.journal.entries[-1][2]
+        assert failed["message"].startswith("GH013 Cannot create ref")
 
     async def test_hook_refuses_the_push(self, bench: Bench) -> None:
         bench.host.control.refuse_pushes(NAME, "refs/heads/upgraderun/*", "house rule 7")
@@ -691,6 +716,17 @@ class TestDecoration:
         assert 1 == len(warnings)
         assert "reviewers stranger not set" in warnings[0]
         assert ["x"] == bench.host.control.pulls(NAME)[0]["labels"]
+
+    async def test_one_unknown_reviewer_doesn_t_keep_the_others_out(self, bench: Bench) -> None:
+        """https://docs.github.com/rest/pulls/review-requests: one bad name refuses the whole list."""
+        bench.host.control.put_repository(NAME, collaborators=["ann"])
+        bench.reviewers = ("ann", "stranger")
+
+        warnings = warnings_of(await bench.publish())
+
+        assert 1 == len(warnings)
+        assert "reviewers stranger not set" in warnings[0]
+        assert ["ann"] == bench.host.control.pulls(NAME)[0]["reviewers"]
 
     async def test_unreachable_labels_are_a_warning(self, bench: Bench) -> None:
         bench.labels = ("x",)

@@ -2,11 +2,13 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from support.bookkeeper import Bookkeeper
+from support.fixtures.faults import secondary_rate_limit
 from support.ordinary_user import RunnerEnvironment
 from support.runnerprocess import Ended, PodStandIn, bundle_of, delivery_of
 from support.scenarios import BuiltScenario, build_world, load_table
@@ -129,6 +131,26 @@ async def test_foreign_branch_is_a_conflict_and_stays_untouched(frozen: Frozen) 
     verdict = frozen.keeper.verdicts[-1]
     assert ("publication_conflict", "foreign_branch") == (verdict.outcome, verdict.conflict)
     assert ({ref: frozen.built.base_commit}, 0) == (frozen.branches, frozen.pulls)
+
+
+async def test_a_long_limit_parks_the_publisher_until_its_end(frozen: Frozen) -> None:
+    """reliability.md §3: 403 and 429 are waits; a long one needs no pod, and people see its end."""
+    control = frozen.outside.servers.host.control
+    path = f"fixtures/{frozen.built.name}/pulls"
+    control.add_fault(secondary_rate_limit(900, path=path))
+    before = datetime.now(UTC)
+
+    parked = await frozen.publish(1)
+    again = await frozen.publish(2)
+
+    assert 76 == parked.code, parked.log
+    end = frozen.keeper.fold.outcome(EntryId("d1/end"))
+    assert end is not None
+    assert ("yield", "forge_limited") == (end.data["cause"], end.data["reason"])
+    waits = (datetime.fromisoformat(end.data["until"]) - before).total_seconds()
+    assert 895 <= waits <= 1000
+    assert 0 == again.code, again.log
+    assert 1 == frozen.pulls
 
 
 async def test_changed_artifact_invalidates_the_proposal_before_anything_is_pushed(

@@ -42,6 +42,8 @@ class YieldReason(StrEnum):
     SUSPENDED = "suspended"
     JOURNAL_FULL = "journal_full"
     NOT_RESUMABLE = "not_resumable"
+    FORGE_LIMITED = "forge_limited"
+    """The forge wants to be left alone; `until` says how long."""
 
 
 class MintPurpose(StrEnum):

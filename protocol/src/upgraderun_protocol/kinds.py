@@ -139,7 +139,7 @@ _ROWS: Final = (
         "operator api runner publisher",
         "the pod speaks no more: by verdict, by yielding, or judged lost",
         done=_shape(
-            "cause", "podUID exitCode reason message outcome verdictId", "", "verdict report"
+            "cause", "podUID exitCode reason message outcome verdictId until", "", "verdict report"
         ),
     ),
     _row(
@@ -298,6 +298,7 @@ _FORMS: Final = MappingProxyType(
         (_ANY, "found"): "true|false",
         (_ANY, "outcome"): _one_of(OUTCOMES),
         ("end", "cause"): _one_of(EndCause),
+        ("end", "until"): r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z",
         ("mint", "purpose"): _one_of(MintPurpose),
         ("request", "decision"): _one_of(RequestDecision),
         ("proposal", "files"): _COUNT,

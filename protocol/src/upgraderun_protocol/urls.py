@@ -58,6 +58,20 @@ class RepositoryUrl:
         return f"{self.origin}/{self.path}.git"
 
 
+def belongs_to(api_url: str, repository: RepositoryUrl) -> bool:
+    """Whether an API is that of the repository's forge, by their hosts.
+
+    GitHub Enterprise Server has its API below the same host; github.com and the clouds with data
+    residency put `api.` before theirs (https://docs.github.com/enterprise-server@latest/rest/enterprise-admin,
+    https://docs.github.com/enterprise-cloud@latest/admin/data-residency/network-details-for-ghecom).
+    """
+    try:
+        host = (urlsplit(api_url).hostname or "").lower()
+    except ValueError:
+        return False
+    return host in {repository.host, f"api.{repository.host}"}
+
+
 def is_repository_path(text: str) -> bool:
     """Whether a text is `owner/name` and nothing else, such as a forge may answer."""
     segments = text.split("/")

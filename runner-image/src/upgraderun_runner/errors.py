@@ -114,13 +114,14 @@ class GaveUp(Stop):
 
 
 class Yielded(Stop):
-    """The attempt parks itself; `reason` is a word such as `suspended`."""
+    """The attempt parks itself; `reason` is a word such as `suspended`, `until` a time."""
 
     exit_code = YIELDED_EXIT
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, until: str | None = None) -> None:
         super().__init__(message)
         self.reason = reason
+        self.until = until
 
 
 class RunEnds(RunnerError):  # noqa: N818 - names an end, not a mistake

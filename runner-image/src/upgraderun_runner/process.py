@@ -273,6 +273,8 @@ async def _record_pause(speaking: Speaking, pause: Yielded) -> None:
         "reason": str(pause.reason),
         "message": brief(speaking.machine.redactor, str(pause)),
     }
+    if pause.until is not None:
+        data["until"] = pause.until
     await speaking.journal.append(Draft(EntryId(f"{tag}/end"), "end", EntryState.DONE, data))
 
 

@@ -5,6 +5,7 @@ looks before it acts: the first delivery and the fifth are the same code.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -57,6 +58,7 @@ from upgraderun_runner.workspace.verify import (
 T = TypeVar("T")
 PAUSE_FIRST_SECONDS: Final = 5
 PAUSE_MAX_SECONDS: Final = 300
+WARM_SECONDS_MAX: Final = 120
 _KINDS: Final[Mapping[EffectName, str]] = {"push": "push", "pr": "pullRequest"}
 
 
@@ -165,7 +167,7 @@ async def _published(speaking: Speaking, ca_bundle: Path | None) -> Conclusion:
     assert entry is not None, "an ensured pull request is journaled"
     return Conclusion(
         "proposal_published",
-        f"pull request {opened.number}: {opened.url}",
+        "; ".join((f"pull request {opened.number}: {opened.url}", *opened.warnings)),
         pull_request=PullRequestRef(opened.number, entry.data["state"], opened.url),
     )
 
@@ -300,6 +302,8 @@ async def _ensured(
             raise RunConflicts(found.kind, found.expected, found.observed)
         if isinstance(found, PublicationUnknown):
             speaking.machine.log(f"not known yet: {found.reason}")
+            if found.after_seconds and found.after_seconds > WARM_SECONDS_MAX:
+                raise _limited(speaking, found.reason, found.after_seconds)
             if found.after_seconds:
                 await speaking.machine.seams.sleep(found.after_seconds)
             return None
@@ -311,6 +315,13 @@ async def _ensured(
         return found
 
     return await _until_known(speaking, once)
+
+
+def _limited(speaking: Speaking, reason: str, seconds: int) -> Yielded:
+    """A long wait needs no pod: the journal says until when, and the next publisher goes on."""
+    ends = speaking.machine.seams.now().astimezone(UTC) + timedelta(seconds=seconds)
+    until = ends.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Yielded(YieldReason.FORGE_LIMITED, f"the forge limits: {reason}", until)
 
 
 async def _until_known(speaking: Speaking, once: Callable[[int], Awaitable[T | None]]) -> T:

@@ -13,10 +13,11 @@ from support.scenes import (
     a_policy,
     a_record,
     an_approval,
+    at,
     ended,
     outcome_of,
 )
-from upgraderun_operator.decide.decision import Look, Need
+from upgraderun_operator.decide.decision import Look, Need, Pause
 from upgraderun_operator.decide.effects import Append, DeletePod, TakeRepositoryLease
 from upgraderun_operator.decide.readings import NOT_READ
 from upgraderun_operator.decide.run import decide
@@ -78,6 +79,28 @@ def test_an_open_push_is_settled_by_the_next_publisher() -> None:
     told = from_bytes(Bundle, decision.what.blobs[0])
     assert told.delivery is not None
     assert told.delivery.approvers == ("anna",)
+
+
+class TestLimited:
+    """A publisher that the forge told to wait parked itself; the next one comes as told."""
+
+    def limited(self, until: str) -> Scene:
+        scene = Scene().publishing()
+        data = {"reason": "forge_limited", "message": "the forge limits: POST /pulls"}
+        return scene.end("d1", "yield", **data, until=until)
+
+    def test_is_told_with_its_end(self) -> None:
+        decision = seen(self.limited(at(600)))
+        assert Pause(600.0, shown=True) == decision.what
+        assert decision.reason == "ForgeLimited"
+        assert f"POST /pulls; the next publisher starts after {at(600)}" in decision.message
+
+    def test_goes_on_afterwards(self) -> None:
+        assert Look(Need.REPOSITORY) == seen(self.limited(at(-1))).what
+
+    def test_a_time_that_is_none_doesnt_hold_it(self) -> None:
+        scene = self.limited("2026-99-99T99:99:99Z")
+        assert Look(Need.REPOSITORY) == seen(scene).what
 
 
 class TestDenied:

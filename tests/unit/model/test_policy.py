@@ -212,8 +212,25 @@ class TestRefusals:
 
         assert answer.spec.scripted is not None
 
-    def test_an_app_pushes_too(self) -> None:
-        assert resolved(run(), policy(credentials={"app": APP})).publishes
+    @pytest.mark.parametrize(
+        "api",
+        [
+            "https://forge.example/api/v3",
+            "https://FORGE.example/api/v3",
+            "https://api.forge.example",
+        ],
+    )
+    def test_an_app_pushes_too(self, api: str) -> None:
+        answer = resolved(run(), policy(credentials={"app": APP}, forge={"apiURL": api}))
+
+        assert answer.publishes
+
+    @pytest.mark.parametrize("api", ["https://api.github.com", "https://[forge", "https://api.v3"])
+    def test_what_one_forge_mints_isnt_sent_to_another(self, api: str) -> None:
+        answer = refused(run(), policy(credentials={"app": APP}, forge={"apiURL": api}))
+
+        assert "spec.forge.apiURL" == answer.rule
+        assert "is https://forge.example/api/v3, github.com's" in answer.message
 
     def test_publishing_needs_a_push_credential(self) -> None:
         answer = refused(run(), policy(credentials={}))

@@ -97,6 +97,11 @@ class Observation:
         at = read_time(stamp)
         return None if at is None else max(0.0, (self.now - at).total_seconds())
 
+    def seconds_until(self, stamp: str) -> float:
+        """How long until a stored time; 0 if it has come or can't be read."""
+        at = read_time(stamp)
+        return 0.0 if at is None else max(0.0, (at - self.now).total_seconds())
+
     def after(self, seconds: float) -> str:
         """`now` plus some seconds, as it is stored."""
         at = self.now.astimezone(UTC) + timedelta(seconds=seconds)

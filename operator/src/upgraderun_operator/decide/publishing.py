@@ -18,12 +18,14 @@ from upgraderun_operator.decide.granting import (
     push_intent,
     repository_is_ours,
 )
-from upgraderun_operator.decide.make import End, append, end_run, quiet, unread
+from upgraderun_operator.decide.make import End, append, end_run, pause, quiet, unread
 from upgraderun_operator.decide.observation import Observation
 from upgraderun_operator.decide.planning import next_delivery
 from upgraderun_operator.decide.tidying import old_pods_go
 from upgraderun_operator.journal.records import PullRequest, Push, Request
 from upgraderun_operator.journal.writes import Change
+from upgraderun_operator.model.conditions import WaitReason
+from upgraderun_protocol.ends import YieldReason
 from upgraderun_protocol.entries import Draft, EntryState
 
 
@@ -63,6 +65,19 @@ def forge_denied(seen: Observation) -> Decision | None:
     if age >= limits.FORGE_RETRY_SECONDS:
         return None
     return forge_denies(denied.message or denied.reason or "the forge refused")
+
+
+def forge_limits_the_publisher(seen: Observation) -> Decision | None:
+    """A publisher that the forge told to wait parked itself: people see until when."""
+    delivery = seen.state.delivery
+    end = delivery.end if delivery is not None else None
+    if end is None or end.reason != YieldReason.FORGE_LIMITED or end.until is None:
+        return None
+    left = seen.seconds_until(end.until)
+    if left <= 0:
+        return None
+    message = f"{end.message}; the next publisher starts after {end.until}"
+    return pause(WaitReason.FORGE_LIMITED.value, message, left, shown=True)
 
 
 def approval_was_taken_back(seen: Observation) -> Decision | None:
@@ -112,6 +127,7 @@ PUBLISHING = Chain(
         old_publisher_is_still_there,
         grant_has_lapsed,
         forge_denied,
+        forge_limits_the_publisher,
         approval_was_taken_back,
         policy_still_allows,
         repository_is_ours,

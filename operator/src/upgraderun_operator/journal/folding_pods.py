@@ -105,6 +105,7 @@ def take_end(known: Building, entry: Entry) -> None:
         verdict_id=data.get("verdictId"),
         verdict=entry.artifacts.get("verdict"),
         report=entry.artifacts.get("report"),
+        until=data.get("until"),
     )
     pods = known.pods(tag)
     pods[tag] = replace(intended(pods, tag, entry), end=end)

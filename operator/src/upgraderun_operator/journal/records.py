@@ -60,6 +60,7 @@ class End:
     verdict_id: str | None = None
     verdict: Sha256 | None = None
     report: Sha256 | None = None
+    until: str | None = None
 
     @property
     def is_loss(self) -> bool:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from upgraderun_operator.model.bounds import RUN_LIMITS
 from upgraderun_operator.model.objects import UpgradePolicy
-from upgraderun_operator.model.policy_spec import UpgradePolicySpec
+from upgraderun_operator.model.policy_spec import PUBLIC_FORGE_API, UpgradePolicySpec
 from upgraderun_operator.model.run_spec import Mode, RunLimits, UpgradeRunSpec
 from upgraderun_protocol.bundle import LimitOptions
-from upgraderun_protocol.urls import RepositoryUrl, UrlError, normalise
+from upgraderun_protocol.urls import RepositoryUrl, UrlError, belongs_to, normalise
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,10 @@ def resolve(
         if refusal is not None:
             return refusal
     spec = policy.spec
+    if spec.credentials.app is not None:
+        stranger = _api_is_a_stranger(repository, policy)
+        if stranger is not None:
+            return stranger
     return ResolvedPolicy(
         name=policy.metadata.name,
         generation=policy.metadata.generation,
@@ -155,6 +159,19 @@ def _push_credential_is_missing(
         f"the run wants to publish, and UpgradePolicy {policy.metadata.name} has neither "
         "spec.credentials.app nor spec.credentials.push; add one, or set "
         "spec.publication.enabled=false in the run",
+    )
+
+
+def _api_is_a_stranger(repository: RepositoryUrl, policy: UpgradePolicy) -> PolicyRefusal | None:
+    """What one forge mints isn't sent to another's host, whichever of the two URLs is wrong (H22)."""
+    api_url = policy.spec.forge.api_url
+    if belongs_to(api_url, repository):
+        return None
+    return PolicyRefusal(
+        "spec.forge.apiURL",
+        f"spec.forge.apiURL of UpgradePolicy {policy.metadata.name} is {api_url[:128]}, which "
+        f"doesn't serve {repository.host}; the API of a GitHub Enterprise Server is "
+        f"https://{repository.host_port}/api/v3, github.com's is {PUBLIC_FORGE_API}",
     )
 
 

@@ -165,11 +165,34 @@ class GitHub:
         missing = [name for name in wanted if name.lower() not in there]
         if not missing:
             return ""
-        reply = await self._http.post(f"{self._root}/{path}", {what: missing})
-        if isinstance(reply, Reply) and reply.status in {HTTPStatus.OK, HTTPStatus.CREATED}:
+        problem = await self._add(path, what, missing)
+        if problem is None:
             return ""
-        said = _text(reply) if isinstance(reply, Reply) else reply.reason
-        return f"{what} {', '.join(missing)} not set: {said}"[: limits.EVIDENCE_CHARACTERS_MAX]
+        refused = missing
+        if problem.is_refusal and len(missing) > 1:
+            # One that can't be set refuses all of them: the others are set one by one.
+            refused = [name for name in missing if await self._add(path, what, [name]) is not None]
+        if not refused:
+            return ""
+        words = f"{what} {', '.join(refused)} not set: {problem.text}"
+        return words[: limits.EVIDENCE_CHARACTERS_MAX]
+
+    async def _add(self, path: str, what: str, names: list[str]) -> "_Problem | None":
+        """https://docs.github.com/rest/pulls/review-requests, https://docs.github.com/rest/issues/labels."""
+        reply = await self._http.post(f"{self._root}/{path}", {what: names})
+        if isinstance(reply, NoAnswer):
+            return _Problem(reply.reason, is_refusal=False)
+        if reply.status in {HTTPStatus.OK, HTTPStatus.CREATED}:
+            return None
+        return _Problem(_text(reply), is_refusal=reply.status == HTTPStatus.UNPROCESSABLE_ENTITY)
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """Why labels or reviewers weren't set. A refusal is about what was asked for."""
+
+    text: str
+    is_refusal: bool
 
 
 def _names(reply: Reply | NoAnswer) -> frozenset[str] | None:
@@ -193,6 +216,8 @@ def _value(
         return reply.body
     if reply.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return Denied(_text(reply), reply.status)
+    if HTTPStatus.MULTIPLE_CHOICES <= reply.status < HTTPStatus.BAD_REQUEST:
+        return Denied("the repository was renamed or moved; name its new URL", reply.status)
     return Unknown(f"answer {reply.status}: {_text(reply)}")
 
 

@@ -7,6 +7,7 @@ import json
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -20,7 +21,10 @@ Sleep = Callable[[float], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The forge answered below 500, no limit; `body` is decoded JSON, None if there was none."""
+    """The forge answered below 500, no limit; `body` is decoded JSON, None if there was none.
+
+    A redirect is such an answer too: it isn't followed, and says that the repository moved.
+    """
 
     status: int
     body: Any
@@ -28,7 +32,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """No verdict: transport error, 5xx, redirect, limit. `retry_after_seconds` is obeyed."""
+    """No verdict: transport error, 5xx, limit. `retry_after_seconds` is obeyed."""
 
     reason: str
     retry_after_seconds: int | None = None
@@ -137,7 +141,7 @@ def _judge(what: str, response: httpx.Response, content: bytes) -> Reply | NoAns
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return NoAnswer(f"{what}: {status}", _named_retry_after(response))
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-        return NoAnswer(f"{what}: {status}, redirects aren't followed")
+        return Reply(status, body)
     if body is None and status != HTTPStatus.NO_CONTENT and content:
         return NoAnswer(f"{what}: {status} with a body that is no JSON")
     return Reply(status, body)
@@ -169,8 +173,19 @@ def _is_limit(response: httpx.Response, body: Any) -> bool:
 
 
 def _retry_after(response: httpx.Response) -> int:
+    """`retry-after`, else until `x-ratelimit-reset` by the answer's own date, else a minute."""
     named = _named_retry_after(response)
-    return limits.RATE_LIMIT_SECONDS if named is None else named
+    if named is not None:
+        return named
+    reset = response.headers.get("x-ratelimit-reset", "")
+    is_primary = response.headers.get("x-ratelimit-remaining") == "0"
+    if not is_primary or not reset.isascii() or not reset.isdigit() or len(reset) > 12:
+        return limits.RATE_LIMIT_SECONDS
+    try:
+        now = parsedate_to_datetime(response.headers.get("date", "")).timestamp()
+    except (ValueError, TypeError, IndexError):
+        return limits.RATE_LIMIT_SECONDS
+    return min(max(int(reset) - int(now), 0) + 1, limits.RETRY_AFTER_SECONDS_MAX)
 
 
 def _named_retry_after(response: httpx.Response) -> int | None:

@@ -3,6 +3,7 @@
 Caller: `forge.publication`.
 """
 
+import re
 from dataclasses import dataclass
 
 from upgraderun_protocol.ids import CommitId
@@ -29,6 +30,8 @@ class PushUnknown:
 
     text: str
 
+
+_CODE = re.compile(r"\bGH[0-9]{3}\b")
 
 PushResult = PushApplied | PushRefused | PushUnknown
 
@@ -70,5 +73,25 @@ def read_porcelain(output: str, branch: str, said: str) -> PushResult:
         if flag in {"*", "="}:
             return PushApplied()
         if flag == "!":
-            return PushRefused(f"{summary}: {said}"[: limits.DENIAL_CHARACTERS_MAX])
+            text = f"{_reasons(said) or said}: {summary}"
+            return PushRefused(text[: limits.DENIAL_CHARACTERS_MAX])
     return PushUnknown(said)
+
+
+def _reasons(said: str) -> str:
+    """What the remote gave as reasons, short enough for a status.
+
+    https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/managing-rulesets/troubleshooting-rules:
+    a code such as GH013 in the first line, then one `- reason` for each rule. Words for people only.
+    """
+    lines = [
+        line.partition("remote:")[2].strip()
+        for line in said.splitlines()
+        if line.startswith("remote:")
+    ]
+    reasons = [line[2:].rstrip(".") for line in lines if line.startswith("- ")]
+    errors = [line.partition("error:")[2].strip() for line in lines if line.startswith("error:")]
+    code = _CODE.search(said)
+    if not reasons or code is None:
+        return "; ".join([*errors, *reasons])
+    return f"{code[0]} {'; '.join(reasons)}"

@@ -137,6 +137,11 @@ async def _clone(session: Session, step: PhaseStep, git: Git) -> Base:
         raise await step.ends(ReportFacts("unsupported", message)) from error
     except RemoteFailed as error:
         message = f"the git host of {repository.url} is {error.kind}: {error.text}"
+        if error.kind == "moved":
+            message = (
+                f"{repository.url} was renamed or moved, and redirects aren't followed; name its "
+                f"new URL in spec.repository.url and in the policy ({error.text})"
+            )
         raise await step.ends(ReportFacts("acquisition_failed", message)) from error
     except GitFailed as error:
         message = f"{repository.url} can't be cloned: {error.text}"

@@ -19,7 +19,7 @@ Callers: everything that imports `workspace`. Nothing here is raised for an unre
 from dataclasses import dataclass
 from typing import Literal
 
-RemoteFailure = Literal["unreachable", "denied", "not_found", "unknown"]
+RemoteFailure = Literal["unreachable", "denied", "not_found", "moved", "unknown"]
 """What git's text suggests, for messages only; no decision may rest on it."""
 
 

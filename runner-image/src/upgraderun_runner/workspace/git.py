@@ -30,6 +30,7 @@ _HINTS: tuple[tuple[RemoteFailure, tuple[str, ...]], ...] = (
         ("Authentication failed", "could not read", "returned error: 401", "returned error: 403"),
     ),
     ("not_found", ("not found", "returned error: 404")),
+    ("moved", ("returned error: 30", "redirect")),
     (
         "unreachable",
         ("Could not resolve", "Failed to connect", "timed out", "Connection", "SSL", "error: 5"),
