@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import web
 
 from support.bookkeeper import Bookkeeper
 from support.seams import VirtualTime, seams
@@ -18,6 +19,21 @@ from upgraderun_runner.client.transport import Target, Transport
 from upgraderun_runner.tools.step import Step
 
 TOOL_SECONDS = 0.05
+
+
+class SlowStore(Bookkeeper):
+    """An operator whose artifact store takes longer than a tool may."""
+
+    async def _put_artifacts(self, request: web.Request) -> web.Response:
+        await passes(2 * TOOL_SECONDS)
+        return await super()._put_artifacts(request)
+
+
+async def passes(seconds: float) -> None:
+    """Wait for an event that comes in so many seconds."""
+    come = asyncio.Event()
+    asyncio.get_running_loop().call_later(seconds, come.set)
+    await come.wait()
 
 
 class Operator:
@@ -38,7 +54,7 @@ class Operator:
 async def operator(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Operator]:
     token = tmp_path_factory.mktemp("token") / "token"
     token.write_text("a-token-for-tests")
-    keeper = await Bookkeeper(small_bundle()).start()
+    keeper = await SlowStore(small_bundle()).start()
     made = seams(VirtualTime())
     transport = Transport(Target(f"{keeper.url}/runner/n/r/u", token, None), made, Redactor())
     client = OperatorClient(transport, made)
@@ -52,9 +68,9 @@ async def held() -> None:
     """Say that the Lease is held."""
 
 
-async def decided(operator: Operator, permit: Permit = held) -> tuple[Step, list[str]]:
+async def decided(operator: Operator) -> tuple[Step, list[str]]:
     """A step that was decided, and what stood whenever its decision was told to be recorded."""
-    journal = await operator.journal(permit)
+    journal = await operator.journal(held)
     step = Step(journal, 0, "apply_upgrade")
     digest = await journal.store(b"{}")
     told: list[str] = []
@@ -67,8 +83,7 @@ async def test_decision_and_intent_are_one_append(operator: Operator) -> None:
     assert [] == operator.keeper.appends
 
     step.intend()
-    async with asyncio.timeout(TOOL_SECONDS) as step.clock:
-        await step.begin()
+    await step.begin()
     await step.close()
 
     assert ["s0/decision done + s0 intent"] == operator.keeper.appends == told
@@ -88,21 +103,55 @@ async def test_step_without_effect_is_one_append_at_its_end(operator: Operator) 
 
 async def test_waiting_for_the_lease_is_not_the_tools_time(operator: Operator) -> None:
     """An outage is no `timeout` of a tool that has done nothing yet (§13.6, case 11)."""
+    journal = await operator.journal(lambda: passes(2 * TOOL_SECONDS))
+    step = Step(journal, 0, "apply_upgrade")
 
-    async def lapsed() -> None:
-        renewed = asyncio.Event()
-        asyncio.get_running_loop().call_later(2 * TOOL_SECONDS, renewed.set)
-        await renewed.wait()
+    async def hang() -> None:
+        async with asyncio.timeout(TOOL_SECONDS) as clock:
+            with journal.timed_by(clock):
+                await step.begin()
+                await asyncio.Event().wait()
 
-    async def hang(step: Step) -> None:
-        async with asyncio.timeout(TOOL_SECONDS) as step.clock:
-            await step.begin()
-            assert ["s0/decision done + s0 intent"] == operator.keeper.appends
-            await asyncio.Event().wait()
-
-    step, _ = await decided(operator, lapsed)
     step.intend()
     with pytest.raises(TimeoutError):
-        await hang(step)
+        await hang()
 
-    assert ["s0/decision done + s0 intent"] == operator.keeper.appends
+    assert ["s0 intent"] == operator.keeper.appends
+
+
+async def test_waiting_for_the_store_is_not_the_tools_time(operator: Operator) -> None:
+    """What a check found out isn't lost because the operator was away when it ended."""
+    journal = await operator.journal(held)
+
+    async with asyncio.timeout(TOOL_SECONDS) as clock:
+        with journal.timed_by(clock):
+            digest = await journal.store(b"what a check found out")
+
+    assert digest in operator.keeper.artifacts
+
+
+async def test_a_tool_that_is_over_has_no_clock_to_stop(operator: Operator) -> None:
+    journal = await operator.journal(held)
+    async with asyncio.timeout(TOOL_SECONDS) as clock:
+        with journal.timed_by(clock):
+            await journal.store(b"what a check found out")
+
+    assert await journal.store(b"an observation") in operator.keeper.artifacts
+
+
+async def test_a_tool_whose_time_is_up_may_still_say_so(operator: Operator) -> None:
+    journal = await operator.journal(held)
+    told: list[Sha256] = []
+
+    async def hang() -> None:
+        async with asyncio.timeout(TOOL_SECONDS) as clock:
+            with journal.timed_by(clock):
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    told.append(await journal.store(b"what was left"))
+
+    with pytest.raises(TimeoutError):
+        await hang()
+    assert set(told) <= set(operator.keeper.artifacts)
+    assert told

@@ -111,8 +111,9 @@ class Loop:
     ) -> registry.Result:
         seconds = registry.timeout_of(self._bench, call.tool)
         try:
-            async with asyncio.timeout(seconds) as step.clock:
-                return await registry.execute(self._bench, step, call, view, planned)
+            async with asyncio.timeout(seconds) as clock:
+                with self._bench.journal.timed_by(clock):
+                    return await registry.execute(self._bench, step, call, view, planned)
         except TimeoutError as error:
             raise ToolFailed("timeout", f"{call.tool} took longer than {seconds} s") from error
         except Unsupported as error:

@@ -4,7 +4,9 @@ Callers: prelude, loop, recovery and the publisher role. Drafts that need no wri
 deferred and travel with the next append (DESIGN §6: outcome and next intent in one append).
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -64,6 +66,19 @@ class Journal:
         self._deferred: list[Draft] = []
         self._when_recorded: list[Callable[[], None]] = []
         self._stored: dict[Sha256, bytes | None] = {}
+        self._clock: asyncio.Timeout | None = None
+
+    @contextmanager
+    def timed_by(self, clock: asyncio.Timeout) -> Iterator[None]:
+        """Let this clock of a tool stand still whenever the operator is waited for, in this block.
+
+        An operator that is away is no failure of a tool, least of all of one that has done its work.
+        """
+        self._clock = clock
+        try:
+            yield
+        finally:
+            self._clock = None
 
     @property
     def fold(self) -> Fold:
@@ -119,9 +134,10 @@ class Journal:
         for draft in fresh:
             check_draft(draft, self._speaker.writer)
             self._place(draft, self._fold.seq + 1)
-        await self._permit()
-        for start in range(0, len(fresh), ENTRIES_PER_APPEND_MAX):
-            await self._send(fresh[start : start + ENTRIES_PER_APPEND_MAX])
+        with self._operators_time():
+            await self._permit()
+            for start in range(0, len(fresh), ENTRIES_PER_APPEND_MAX):
+                await self._send(fresh[start : start + ENTRIES_PER_APPEND_MAX])
         self._deferred.clear()
         called, self._when_recorded = self._when_recorded, []
         for recorded in called:
@@ -137,7 +153,8 @@ class Journal:
         digest = sha256_of(content)
         if digest not in self._stored:
             self._fault("artifact", "before")
-            await self._client.put_artifact(content)
+            with self._operators_time():
+                await self._client.put_artifact(content)
             self._fault("artifact", "applied")
             self._remember(digest, content)
         return digest
@@ -146,13 +163,28 @@ class Journal:
         """Read an artifact of this run; small ones are read once per process."""
         known = self._stored.get(digest)
         if known is None:
-            known = await self._client.get_artifact(digest)
+            with self._operators_time():
+                known = await self._client.get_artifact(digest)
             self._remember(digest, known)
         return known
 
     async def fetch_record(self, kind: type[T], digest: Sha256) -> T:
         """Read an artifact that holds a record. Raises RecordError if it is none."""
         return from_bytes(kind, await self.fetch(digest))
+
+    @contextmanager
+    def _operators_time(self) -> Iterator[None]:
+        clock, loop = self._clock, asyncio.get_running_loop()
+        end = None if clock is None or clock.expired() else clock.when()
+        if clock is None or end is None:
+            yield
+            return
+        left = end - loop.time()
+        clock.reschedule(None)
+        try:
+            yield
+        finally:
+            clock.reschedule(loop.time() + left)
 
     async def _send(self, drafts: list[Draft]) -> None:
         response = await self._client.append(drafts)

@@ -4,9 +4,7 @@ Callers: the loop makes one per decision and hands it to the tool. Decision and 
 effect; an outcome is deferred so that it travels with the next step's (DESIGN §6).
 """
 
-import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from upgraderun_protocol.canonical import canonical_json
@@ -42,7 +40,6 @@ class Step:
         self.index = index
         self.tool = tool
         self.id = EntryId(f"s{index}")
-        self.clock: asyncio.Timeout | None = None
 
     def decide(self, decision: Sha256, recorded: Callable[[], None]) -> None:
         """Word the decision, stored before; it is appended with the intent, before any effect.
@@ -61,12 +58,8 @@ class Step:
         self._intent = Draft(self.id, "step", EntryState.INTENT, {"tool": self.tool, **data})
 
     async def begin(self, *more: Draft) -> None:
-        """Append decision and intent now, with further intents of the same effect.
-
-        The tool's clock stands still meanwhile: an operator that is away is no failure of the tool.
-        """
-        with self._clock_stopped():
-            await self._journal.append(*self._take_intent(), *more)
+        """Append decision and intent now, with further intents of the same effect."""
+        await self._journal.append(*self._take_intent(), *more)
         self._begun = True
 
     async def close(self) -> None:
@@ -94,20 +87,6 @@ class Step:
             artifacts["record"] = record
         outcome = Draft(self.id, "step", state, {"tool": self.tool, **data}, artifacts)
         self._journal.defer(*self._take_intent(), outcome)
-
-    @contextmanager
-    def _clock_stopped(self) -> Iterator[None]:
-        clock, loop = self.clock, asyncio.get_running_loop()
-        end = None if clock is None else clock.when()
-        if clock is None or end is None:
-            yield
-            return
-        left = end - loop.time()
-        clock.reschedule(None)
-        try:
-            yield
-        finally:
-            clock.reschedule(loop.time() + left)
 
     def _take_intent(self) -> tuple[Draft, ...]:
         intent, self._intent = self._intent, None
