@@ -78,6 +78,13 @@ async def _waits(speaking: Speaking) -> Conclusion:
     raise AssertionError(f"{speaking} never ends by itself")
 
 
+async def _decides(speaking: Speaking) -> None:
+    digest = await speaking.journal.store(b"{}")
+    data, artifacts = {"tool": "git_diff"}, {"decision": digest}
+    entry = EntryId("s0/decision")
+    speaking.journal.defer(Draft(entry, "decision", EntryState.DONE, data, artifacts))
+
+
 class TestVerdict:
     """§6.1: built once, spooled, shown, posted."""
 
@@ -123,6 +130,40 @@ class TestVerdict:
 
         error_id = keeper.verdicts[0].message.split()[1]
         assert any(error_id in line and "KeyError" in line for line in pod.lines)
+
+    async def test_what_waits_for_company_stands_before_a_bug_is_told(
+        self, pod: Pod, keeper: Bookkeeper
+    ) -> None:
+        async def work(speaking: Speaking) -> Conclusion:
+            await _decides(speaking)
+            raise KeyError("gone")
+
+        assert 1 == await pod.run(work)
+        assert "failed" == keeper.verdicts[0].outcome
+        assert "s0/decision done" == keeper.story[-1]
+
+    async def test_bug_is_told_also_where_the_journal_takes_nothing_more(
+        self, pod: Pod, keeper: Bookkeeper
+    ) -> None:
+        async def work(speaking: Speaking) -> Conclusion:
+            await _decides(speaking)
+            keeper.artifacts.clear()
+            raise KeyError("gone")
+
+        assert 1 == await pod.run(work)
+        assert "KeyError" in keeper.verdicts[0].message
+        assert any("not recorded" in line for line in pod.lines)
+
+    async def test_bug_of_a_fenced_process_is_told_to_nobody(
+        self, pod: Pod, keeper: Bookkeeper
+    ) -> None:
+        async def work(speaking: Speaking) -> Conclusion:
+            await _decides(speaking)
+            keeper.epoch += 1
+            raise KeyError("gone")
+
+        assert 77 == await pod.run(work)
+        assert [] == keeper.verdicts
 
     async def test_conflict_carries_both_sides(self, pod: Pod, keeper: Bookkeeper) -> None:
         async def work(_: Speaking) -> Conclusion:

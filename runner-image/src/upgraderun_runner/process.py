@@ -29,6 +29,8 @@ from upgraderun_runner.client.transport import Seams, Target, Transport
 from upgraderun_runner.client.verdict import VerdictDesk
 from upgraderun_runner.credentials import Credentials
 from upgraderun_runner.errors import (
+    Fenced,
+    GaveUp,
     RunConflicts,
     RunEnds,
     Stop,
@@ -241,8 +243,19 @@ async def _concluded(speaking: Speaking, work: Work) -> Conclusion:
         error_id = speaking.machine.seams.new_id()[:12]
         kind = type(error).__name__
         speaking.machine.log(f"error {error_id}: {_trace(error)}")
+        await _record_what_waits(speaking)
         return Conclusion("failed", f"error {error_id} ({kind}): {error}")
     return conclusion
+
+
+async def _record_what_waits(speaking: Speaking) -> None:
+    """Append what was deferred when a bug came: effects that stand, the decision that led to it."""
+    try:
+        await speaking.journal.flush()
+    except (Fenced, Terminal, GaveUp):
+        raise
+    except Exception as error:  # noqa: BLE001 - maybe the bug itself; its verdict matters more
+        speaking.machine.log(f"not recorded: {error}")
 
 
 async def _worked(speaking: Speaking, work: Work) -> Conclusion:
