@@ -37,7 +37,7 @@ def project(view: RunView, now: str) -> Block:
             "wait": {"reason": wait.reason, "message": wait.message, "since": wait.since}
             if wait
             else None,
-            "phase": _phase(view, lifecycle),
+            "phase": phase_of(view),
             "outcome": row.reason if row else None,
             "exitCode": row.exit_code if row else exit_code,
             "finished": lifecycle is Lifecycle.FINISHED,
@@ -61,16 +61,13 @@ def project(view: RunView, now: str) -> Block:
 
 def phase_of(view: RunView) -> str:
     """Where the run stands, as `status.phase` spells it."""
-    return _phase(view, view.state.lifecycle(suspended=view.wants_suspend))
+    lifecycle = view.state.lifecycle(suspended=view.wants_suspend)
+    return view.state.stage.value if lifecycle is Lifecycle.RUNNING else lifecycle.value
 
 
 def _previous(status: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     found = status.get("conditions")
     return tuple(found) if isinstance(found, list) else ()
-
-
-def _phase(view: RunView, lifecycle: Lifecycle) -> str:
-    return view.state.stage.value if lifecycle is Lifecycle.RUNNING else lifecycle.value
 
 
 def _seconds(start: str | None, end: str | None) -> int | None:
