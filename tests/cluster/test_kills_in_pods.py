@@ -113,35 +113,42 @@ def check_end(scene: Scene, story: Story, undisturbed: dict[str, bytes]) -> None
     assert ["open"] == [pull["state"] for pull in control.pulls(scene.repository)]
 
 
-async def test_a_runner_killed_in_the_baseline(world: World, undisturbed: dict[str, bytes]) -> None:
-    name, fault = "runner-killed", "validation.applied@1"
-    scene = await world.scene(name)
-    async with (
-        last_words(world.platform) as logs,
-        fault_in_first_pod(world.platform, name, "runner", fault),
-    ):
-        await world.platform.create_run(name, scene.spec("Rules"))
-        story = await world.finish(name)
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """A point at which the first pod of a role kills itself, and what counts its pods."""
 
-    assert f"upgraderun_fault: SIGKILL at {fault}" in logs[pod_of(story, "a1")]
-    assert 2 == story.status["usage"]["attempts"]
-    check_end(scene, story, undisturbed)
+    role: str
+    point: str
+    entry: str
+    usage: str
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return f"{self.role}-killed"
 
 
-async def test_a_publisher_killed_between_push_and_pull_request(
-    world: World, undisturbed: dict[str, bytes]
+KILLS = (
+    Kill("runner", "validation.applied@1", "a1", "attempts"),
+    Kill("publisher", "push.recorded", "d1", "deliveries"),
+)
+
+
+@pytest.mark.parametrize("kill", KILLS, ids=[kill.name for kill in KILLS])
+async def test_a_pod_killed_at_a_point(
+    kill: Kill, world: World, undisturbed: dict[str, bytes]
 ) -> None:
-    name, fault = "publisher-killed", "push.recorded"
-    scene = await world.scene(name)
+    """The runner in the baseline, the publisher between push and pull request."""
+    scene = await world.scene(kill.name)
     async with (
         last_words(world.platform) as logs,
-        fault_in_first_pod(world.platform, name, "publisher", fault),
+        fault_in_first_pod(world.platform, kill.name, kill.role, kill.point),
     ):
-        await world.platform.create_run(name, scene.spec("Rules"))
-        story = await world.finish(name)
+        await world.platform.create_run(kill.name, scene.spec("Rules"))
+        story = await world.finish(kill.name)
 
-    assert f"upgraderun_fault: SIGKILL at {fault}" in logs[pod_of(story, "d1")]
-    assert 2 == story.status["usage"]["deliveries"]
+    assert f"upgraderun_fault: SIGKILL at {kill.point}" in logs[pod_of(story, kill.entry)]
+    assert 2 == story.status["usage"][kill.usage]
     check_end(scene, story, undisturbed)
 
 

@@ -1,6 +1,5 @@
 """Where the tokens of a whole run are, and where they aren't (security.md H17, H18, H19)."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -8,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from support.kubeapi import CORE, Json, path_of
-from support.platform import Platform
+from support.kubeapi import Json
+from support.platform import Platform, watching_pods
 from support.scenarios import load_table
 from support.worlds import Outside, Scene, open_scene
 from upgraderun_operator.model.names import ROLE_LABEL
@@ -24,18 +23,11 @@ async def manifests(platform: Platform) -> AsyncIterator[dict[str, Json]]:
     """Every pod of the namespace that is seen while the block runs, by name, as it was made."""
     seen: dict[str, Json] = {}
 
-    async def note() -> None:
-        while True:
-            async for event in platform.kube.watch(path_of(CORE, platform.namespace, "pods")):
-                pod = event["object"]
-                seen.setdefault(pod["metadata"]["name"], pod)
+    async def note(pod: Json) -> None:
+        seen.setdefault(pod["metadata"]["name"], pod)
 
-    watcher = asyncio.create_task(note())
-    try:
+    async with watching_pods(platform, note):
         yield seen
-    finally:
-        watcher.cancel()
-        await asyncio.gather(watcher, return_exceptions=True)
 
 
 async def test_tokens_are_mounted_where_they_are_needed_and_written_nowhere(

@@ -8,7 +8,7 @@ kinds, their status, the Events.
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -253,6 +253,25 @@ class Platform:
 
 def _tail(file: Path, lines: int = 30) -> str:
     return "\n".join(file.read_text(errors="replace").splitlines()[-lines:])
+
+
+@asynccontextmanager
+async def watching_pods(
+    platform: Platform, note: Callable[[Json], Awaitable[None]]
+) -> AsyncIterator[None]:
+    """Show every state of every pod of the namespace to `note` while the block runs."""
+
+    async def watch() -> None:
+        while True:
+            async for event in platform.kube.watch(path_of(CORE, platform.namespace, "pods")):
+                await note(event["object"])
+
+    watcher = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watcher.cancel()
+        await asyncio.gather(watcher, return_exceptions=True)
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ import asyncio
 import io
 import tarfile
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +15,8 @@ from typing import Final
 
 from clusterlib.kubectl import Kubectl, Manifest
 from support.installation import OPERATOR, SYSTEM
-from support.kubeapi import CORE, Json, Kube, path_of
-from support.platform import APPROVER, REQUESTER, Platform
+from support.kubeapi import Json, Kube
+from support.platform import APPROVER, REQUESTER, Platform, watching_pods
 from support.workloads import namespace
 
 _STORE: Final = "/var/lib/upgraderun/artifacts"
@@ -73,25 +73,6 @@ def binding(space: str, user: str, role: str) -> Manifest:
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
         "subjects": [{"kind": "User", "name": user, "apiGroup": RBAC}],
     }
-
-
-@asynccontextmanager
-async def watching_pods(
-    platform: PodPlatform, note: Callable[[Json], Awaitable[None]]
-) -> AsyncIterator[None]:
-    """Show every state of every pod of the namespace to `note` while the block runs."""
-
-    async def watch() -> None:
-        while True:
-            async for event in platform.kube.watch(path_of(CORE, platform.namespace, "pods")):
-                await note(event["object"])
-
-    watcher = asyncio.create_task(watch())
-    try:
-        yield
-    finally:
-        watcher.cancel()
-        await asyncio.gather(watcher, return_exceptions=True)
 
 
 @asynccontextmanager
