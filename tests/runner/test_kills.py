@@ -107,6 +107,26 @@ async def test_killed_runner_is_resumed_to_the_same_tree(
     _assert_settled(keeper, folder)
 
 
+async def test_abandoned_clone_goes_also_after_a_kill_between_context_and_removal(
+    world: World, folder: Path
+) -> None:
+    keeper = await world.keeper().start()
+    try:
+        for number, point in enumerate(("clone.applied", "context.recorded"), start=2):
+            killed = await (await world.pod(folder, point).start(keeper)).end()
+            assert f"upgraderun_fault: SIGKILL at {point}" in killed.log, killed.log
+            keeper.deliver(next_attempt(keeper.bundle, number))
+        left = sorted(path.name for path in (folder / "workspace").glob("ws-*"))
+        assert ["ws-1", "ws-2"] == left
+        resumed = await (await world.pod(folder).start(keeper)).end()
+    finally:
+        await keeper.stop()
+
+    assert 0 == resumed.code, resumed.log
+    assert ["ws-2"] == sorted(path.name for path in (folder / "workspace").glob("ws-*"))
+    _assert_settled(keeper, folder)
+
+
 @pytest.mark.parametrize(
     ("point", "stands"),
     [

@@ -114,6 +114,8 @@ def protected_paths(session: Session, profile: ProjectProfile) -> ProtectedPaths
 async def _context(session: Session, workspace: OpenWorkspace) -> ContextRecord:
     done = session.finished("profile")
     if done is not None:
+        # A kill may have come between the context and this.
+        remove_older(session, workspace.layout)
         return await session.journal.fetch_record(ContextRecord, done.artifacts["context"])
     step = session.phase("profile")
     # No effect outside of a generation that nobody resumes before its context stands.
