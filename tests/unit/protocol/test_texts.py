@@ -15,7 +15,13 @@ from upgraderun_protocol.messages import MintedToken
 from upgraderun_protocol.records import to_bytes
 from upgraderun_protocol.redact import MASK, Redactor, SafeText, SecretText
 from upgraderun_protocol.slugs import branch_name, child_name, marker, read_marker, slug, uid8
-from upgraderun_protocol.urls import RepositoryUrl, UrlError, normalise
+from upgraderun_protocol.urls import (
+    RepositoryUrl,
+    UrlError,
+    belongs_to,
+    is_repository_path,
+    normalise,
+)
 
 UID = RunUid("0f8fad5b-d9cb-469f-a165-70867728950e")
 
@@ -77,6 +83,33 @@ class TestUrls:
     def test_odd_ones_are_refused(self, text: str) -> None:
         with pytest.raises(UrlError):
             normalise(text)
+
+
+class TestForges:
+    """What a forge answers, and which host is whose (H22)."""
+
+    @pytest.mark.parametrize("text", ["acme/shop", "A.c-me/shop_2"])
+    def test_names_of_repositories(self, text: str) -> None:
+        assert is_repository_path(text)
+
+    @pytest.mark.parametrize("text", ["", "shop", "a/b/c", "acme/", "ac me/shop", "acme/<b>"])
+    def test_anything_else_isn_t_shown(self, text: str) -> None:
+        assert not is_repository_path(text)
+
+    @pytest.mark.parametrize(
+        ("api", "url"),
+        [
+            ("https://api.github.com", "https://github.com/acme/shop"),
+            ("https://ghe.example/api/v3", "https://ghe.example/acme/shop"),
+            ("https://api.acme.ghe.com", "https://acme.ghe.com/acme/shop"),
+        ],
+    )
+    def test_an_api_belongs_to_its_host(self, api: str, url: str) -> None:
+        assert belongs_to(api, normalise(url))
+
+    @pytest.mark.parametrize("api", ["https://api.github.com", "https://[x", "", "ghe.example"])
+    def test_and_to_no_other(self, api: str) -> None:
+        assert not belongs_to(api, normalise("https://ghe.example/acme/shop"))
 
 
 class TestNames:
