@@ -1,6 +1,6 @@
 """How each answer of the API server ends an effect: applied, moved, unknown, refused."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -32,6 +32,7 @@ from upgraderun_operator.decide.effects import (
     TakeRepositoryLease,
     WriteReport,
 )
+from upgraderun_operator.decide.readings import ABSENT
 from upgraderun_operator.decide.views import ChildView, Holder, RepositoryLeaseView
 from upgraderun_operator.finalize.cleanup import Cleanup, cleanup_table
 from upgraderun_operator.journal.guards import GuardFailure, NoVerdict
@@ -177,7 +178,16 @@ NO_ANSWER = NoAnswer("cluster", "timeout", 3.0)
 )
 async def test_creating_a_volume(answer: Any, expected: Any) -> None:
     creating = Creating(world(Answering({"create": answer})))
-    assert expected == await creating.claim(SEEN, CreateClaim({}))
+    assert expected == await creating.claim(replace(SEEN, claim=ABSENT), CreateClaim({}))
+
+
+async def test_a_refusal_of_what_wasnt_looked_for_is_looked_into_first() -> None:
+    """A quota that the run's own volume or Lease fills hides that it stands already."""
+    creating = Creating(world(Answering({"create": Denied(403, "quota")})))
+    assert Exists(Need.CLAIM) == await creating.claim(SEEN, CreateClaim({}))
+    assert Exists(Need.LEASE) == await creating.run_lease(SEEN, CreateRunLease({}))
+    looked = await creating.run_lease(replace(SEEN, lease=ABSENT), CreateRunLease({}))
+    assert isinstance(looked, Refusal)
 
 
 async def test_creating_the_run_lease() -> None:

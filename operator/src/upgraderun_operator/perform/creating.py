@@ -1,7 +1,8 @@
 """Creates children of a run: volume, Leases, pods, report. One effect per function.
 
 AlreadyExists isn't an error and no adoption: what stands under the name is read then, and its
-owner compared. Callers: `perform.table`.
+owner compared. A refusal of what wasn't looked for may mean the same: a quota that the object itself
+fills refuses before the name is compared. Callers: `perform.table`.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ from upgraderun_operator.decide.effects import (
     WriteReport,
 )
 from upgraderun_operator.decide.observation import Observation
+from upgraderun_operator.decide.readings import NOT_READ
 from upgraderun_operator.decide.views import PodView
 from upgraderun_operator.model.conditions import StalledReason
 from upgraderun_operator.observe.convert import child_view, pod_view
@@ -54,11 +56,15 @@ class Creating:
     async def claim(self, seen: Observation, effect: CreateClaim) -> Result:
         """Make the workspace volume."""
         answer = await self._world.cluster.create(CLAIMS, seen.view.ref.namespace, effect.manifest)
+        if isinstance(answer, Denied) and seen.claim is NOT_READ:
+            return Exists(Need.CLAIM)
         return _child(answer, StalledReason.STORAGE_UNAVAILABLE, Need.CLAIM, child_view)
 
     async def run_lease(self, seen: Observation, effect: CreateRunLease) -> Result:
         """Make the run Lease."""
         answer = await self._world.cluster.create(LEASES, seen.view.ref.namespace, effect.manifest)
+        if isinstance(answer, Denied) and seen.lease is NOT_READ:
+            return Exists(Need.LEASE)
         return _child(answer, StalledReason.POD_UNSCHEDULABLE, Need.LEASE, child_view)
 
     async def pod(self, seen: Observation, effect: CreateRunnerPod | CreatePublisherPod) -> Result:

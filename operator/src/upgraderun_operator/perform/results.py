@@ -22,7 +22,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """Something stands under that name already: read it, its owner tells whose it is."""
+    """Something stands under that name, or may: read it, its owner tells whose it is."""
 
     need: Need
 
