@@ -145,6 +145,7 @@ class Operator:
         clock = outside.clock
         self._settings = settings
         self._outside = outside
+        self._fault = fault
         self._metrics = Metrics()
         self._redactor = Redactor()
         self._queue: WorkQueue[Key] = WorkQueue(
@@ -249,6 +250,7 @@ class Operator:
             counters=self._metrics,
             bell=self._bell,
             tokens=outside.tokens,
+            fault=self._fault,
         )
         tokens = TokenReviews(outside.client, outside.clock)
         accounts = Accounts(RUNNER_ACCOUNT, PUBLISHER_ACCOUNT)

@@ -3,17 +3,21 @@
 import asyncio
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clusterlib.apiserver import ApiServer
 from support.apps import APP_ID, SECRET, Installed, install_app, pem
 from support.fixtures.faults import Fault, secondary_rate_limit
 from support.fixtures.launch import Host, host_in_process
 from support.journal_story import TO_FROZEN, answer, ask, draft, end, pull_request, push, sha
-from support.replicas import PUBLISHER, Answer, Replica, Scene, make_scene
+from support.replicas import PUBLISHER, Answer, Replica, Scene, make_scene, serve
 from upgraderun_operator.answers import Ok, Stored
+from upgraderun_operator.api.context import Tools
+from upgraderun_operator.api.tokens import FAULT_POINTS
 from upgraderun_operator.build.frozen import FrozenAdmission, frozen_bytes
 from upgraderun_operator.model.objects import parse_policy, parse_run
 from upgraderun_operator.model.policy import ResolvedPolicy, resolve
@@ -269,3 +273,46 @@ class TestPushToken:
 
         assert (409, "publication_held") == (answer.status, answer.code)
         assert [("a1/mint/1", "clone")] == await mints(scene)
+
+
+class KilledError(RuntimeError):
+    """The process ends here: nobody catches it but the exit of the API."""
+
+
+class TestCrash:
+    """RP10: a crash around the mint costs one count at most, and never a second claim."""
+
+    @pytest.mark.parametrize("point", FAULT_POINTS)
+    async def test_the_next_replica_mints_under_the_next_count(
+        self, scene: Scene, host: Host, cluster: ApiServer, tmp_path: Path, point: str
+    ) -> None:
+        purpose, _, position = point.partition("_token.")
+
+        def fault(name: str) -> None:
+            if name == point:
+                raise KilledError(name)
+
+        def dying(tools: Tools) -> Tools:
+            return replace(tools, fault=fault)
+
+        token = await (started if purpose == "clone" else delivering)(scene)
+        async with serve(cluster, tmp_path / "store", through=dying) as replica:
+            dead = Scene(replica, scene.ref, scene.pods)
+            killed = await call(dead, token, purpose)
+        counted = [one for one in await mints(scene) if one[1] == purpose]
+
+        again = await call(scene, token, purpose)
+
+        assert (500, 200) == (killed.status, again.status)
+        assert (0 if position == "before" else 1) == len(counted)
+        after = [one for one in await mints(scene) if one[1] == purpose]
+        assert len(counted) + 1 == len(after)
+        level = "contents:write" if purpose == "push" else "contents:read"
+        minted = [one for one in minted_at(host) if level in one]
+        assert len(minted) == (2 if position == "applied" else 1)
+
+
+async def call(scene: Scene, token: str, purpose: str) -> Answer:
+    if purpose == "clone":
+        return await scene.hello(token)
+    return await ask_token(scene, token)

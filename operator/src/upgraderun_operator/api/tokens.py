@@ -30,6 +30,13 @@ from upgraderun_protocol.limits import MINTS_PER_POD_MAX, PUSH_TOKEN_BODY_BYTES_
 from upgraderun_protocol.messages import ErrorCode, MintedToken, PushTokenRequest
 
 RETRY_SECONDS: Final = 5
+FAULT_POINTS: Final = tuple(
+    f"{purpose.value}_token.{position}"
+    for purpose in MintPurpose
+    for position in ("before", "recorded", "applied")
+)
+"""Names that `UPGRADERUN_FAULT` may carry here; a mint is recorded before it is applied (§14)."""
+
 _SETTLED: Final = frozenset({EntryState.FAILED, EntryState.CONFLICT})
 
 
@@ -83,13 +90,18 @@ def _refuse_held(call: Call, digest: str) -> None:
 async def _minted(
     tools: Tools, call: Call, policy: ResolvedPolicy, purpose: Purpose
 ) -> MintedToken:
+    point = f"{purpose.value}_token"
+
     async def count() -> None:
+        tools.fault(f"{point}.before")
         await _count(tools, call, MintPurpose(purpose.value))
+        tools.fault(f"{point}.recorded")
 
     namespace = call.view.ref.namespace
     found = await mint(tools.cluster, tools.tokens, namespace, policy, purpose, count)
     match found:
         case Minted(token, expires_at, repository):
+            tools.fault(f"{point}.applied")
             tools.counters.minted(purpose.value)
             ends = expires_at.strftime("%Y-%m-%dT%H:%M:%SZ")
             return MintedToken(token.reveal(), ends, repository, policy.spec.forge.api_url)
