@@ -227,6 +227,14 @@ class TestPushToken:
 
         assert (403, "role_forbidden") == (answer.status, answer.code)
 
+    async def test_nor_does_a_fenced_publisher(self, scene: Scene) -> None:
+        token = await delivering(scene)
+        message = {"deliveryAttempt": 1, "proposalDigest": sha("9")}
+
+        answer = await scene.send("POST", "push-token", token, message, epoch=1)
+
+        assert (409, "epoch_stale") == (answer.status, answer.code)
+
     @pytest.mark.parametrize("changes", [{"deliveryAttempt": 2}, {"deliveryAttempt": "1"}])
     async def test_it_asks_for_itself(self, scene: Scene, changes: dict[str, Any]) -> None:
         answer = await ask_token(scene, await delivering(scene), **changes)
