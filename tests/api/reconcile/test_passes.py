@@ -1,13 +1,17 @@
 """What one pass asks of the API server, and that nothing it decides on is older than the pass."""
 
 import functools
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clusterlib.apiserver import ApiServer
+from clusterlib.errors import ClusterError
 from support.desk import Desk, Make, open_desk
+from support.kube import eventually
 from upgraderun_operator import limits
 from upgraderun_operator.answers import Ok
 from upgraderun_operator.keys import of_pod
@@ -75,6 +79,45 @@ async def test_what_a_killed_start_made_is_adopted(
     assert "a1 done" in await play.entries()
     assert len(await play.listed(CLAIMS)) == 1
     assert len(await play.listed(PODS)) == 1
+
+
+async def test_a_killed_start_is_taken_up_where_its_own_volume_fills_the_quota(
+    make: Make, desk: Desk, cluster: ApiServer, tmp_path: Path
+) -> None:
+    """The API server refuses the volume for its quota before it compares the name."""
+    play = await make(policy=NO_FORGE, **BASELINE)
+
+    def kill(reached: str) -> None:
+        if reached == "pvc.applied":
+            raise Killed
+
+    async with open_desk(cluster, tmp_path / "store", fault=kill) as killed:
+        with pytest.raises(Killed):
+            await killed.reconcile(play.key)
+    kubectl = functools.partial(cluster.kubectl, "-n", play.namespace)
+    kubectl("create", "quota", "full", "--hard=persistentvolumeclaims=1")
+    full = {"hard": {"persistentvolumeclaims": "1"}, "used": {"persistentvolumeclaims": "1"}}
+    patch = ("--subresource=status", "--type=merge", "-p", json.dumps({"status": full}))
+    kubectl("patch", "resourcequota", "full", *patch)
+    eventually(functools.partial(_is_refused, kubectl), "another volume is refused")
+
+    await play.go()
+    assert "a1 done" in await play.entries()
+    assert "StorageUnavailable" not in await play.reasons()
+
+
+def _is_refused(kubectl: Callable[..., str]) -> bool:
+    body = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "another"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    try:
+        kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(body))
+    except ClusterError as error:
+        return "exceeded quota" in str(error)
+    return False
 
 
 @pytest.mark.parametrize(
