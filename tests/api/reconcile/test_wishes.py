@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from support.desk import Make, Play
+from support.fixtures.faults import secondary_rate_limit
 from upgraderun_operator.answers import Ok
 from upgraderun_operator.resources import CLAIMS, LEASES, PODS, UPGRADE_RUNS
 
@@ -92,6 +93,34 @@ async def test_an_unreachable_forge_is_told_from_the_third_pass(make: Make) -> N
     await play.go()
     assert "a1 done" in await play.entries()
     assert "wait" not in await play.status()
+
+
+async def test_a_forge_that_limits_is_shown_with_its_end_and_asked_as_it_says(make: Make) -> None:
+    """reliability.md §3: a limit is a wait, never a verdict; it ends when the forge says."""
+    play = await make()
+    repository = f"/repos/{play.repository}"
+    play.host.control.add_fault(secondary_rate_limit(0, path=repository))
+    before = await play.go()
+    wait = (await play.status())["wait"]
+    await play.go()
+
+    assert (0.0, False) == (before.after_seconds, before.backoff)
+    assert "ForgeLimited" == wait["reason"]
+    assert "it is asked again after 20" in wait["message"]
+    assert "a1 done" in await play.entries()
+    assert "wait" not in await play.status()
+    assert 1 == (await play.reasons()).count("ForgeLimited")
+
+
+async def test_a_renamed_repository_is_refused_with_its_new_name(make: Make) -> None:
+    play = await make()
+    play.host.control.rename_repository(play.repository, f"{play.repository}-new")
+
+    await play.go()
+
+    outcome, message = await ended(play)
+    assert outcome == "DestinationRefused"
+    assert f"the repository is called {play.repository}-new now" in message
 
 
 class TestBusy:

@@ -92,7 +92,8 @@ def unread(seen: Observation, *needs: Need) -> Decision | None:
 def unanswered(seen: Observation, reading: Unreadable) -> Decision:
     """Wait for a world that didn't answer; people are told from the third pass in a row."""
     if reading.limited:
-        after = reading.retry_after or limits.FORGE_RETRY_SECONDS
+        named = reading.retry_after
+        after = limits.FORGE_RETRY_SECONDS if named is None else named
         message = (
             f"the forge limits how often this account may ask ({reading.cause}); it is asked again "
             f"after {seen.after(after)}"
