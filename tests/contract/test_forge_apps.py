@@ -20,6 +20,7 @@ from upgraderun_operator.adapters.forge_tokens import InstallationTokens
 from upgraderun_operator.decide.readings import Unreadable
 from upgraderun_operator.decide.views import DestinationRefused
 from upgraderun_operator.observe.ports import Minted, Purpose
+from upgraderun_protocol.limits import OUTCOME_DATA_MESSAGE_MAX
 from upgraderun_protocol.redact import SecretText
 
 INSTALLATION = f"{REPO}/installation"
@@ -210,7 +211,10 @@ class TestOperator:
     ) -> None:
         install_app(clone.host, installed)
 
-        assert words in await refused(tokens, clone)
+        message = await refused(tokens, clone)
+
+        assert words in message
+        assert len(message) <= OUTCOME_DATA_MESSAGE_MAX, "the next step isn't cut off"
 
     async def test_a_run_that_publishes_nothing_needs_no_write(
         self, tokens: InstallationTokens, clone: Clone
@@ -224,7 +228,7 @@ class TestOperator:
     @pytest.mark.parametrize(
         ("more", "words"),
         [
-            ({"key": pem("a stranger's")}, f"doesn't accept App {APP_ID} with the key of {WHERE}"),
+            ({"key": pem("a stranger's")}, f"the key of {WHERE} doesn't speak for App {APP_ID}"),
             ({"key": "no key"}, f"{WHERE} is no private key"),
             ({"app_id": "Iv23liStranger"}, "Integration not found"),
         ],
@@ -235,6 +239,7 @@ class TestOperator:
         message = await refused(tokens, app, **more)
 
         assert words in message
+        assert len(message) <= OUTCOME_DATA_MESSAGE_MAX, "the next step isn't cut off"
         assert "PRIVATE KEY-----" not in message
 
     async def test_a_renamed_repository_is_told(

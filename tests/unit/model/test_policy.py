@@ -230,7 +230,8 @@ class TestRefusals:
         answer = refused(run(), policy(credentials={"app": APP}, forge={"apiURL": api}))
 
         assert "spec.forge.apiURL" == answer.rule
-        assert "is https://forge.example/api/v3, github.com's" in answer.message
+        assert "doesn't serve forge.example" in answer.message
+        assert "Server's is https://forge.example/api/v3" in answer.message
 
     def test_publishing_needs_a_push_credential(self) -> None:
         answer = refused(run(), policy(credentials={}))

@@ -191,8 +191,8 @@ def _refusal(answer: aiohttp.ClientResponse, body: Any, where: str) -> Stop:
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return Stop(
             DestinationRefused(
-                f"the forge refuses the push token ({status}{said(body)}); give it contents and "
-                "pull requests, write, of this repository"
+                f"the forge refuses the push token ({status}); give it contents and pull "
+                f"requests, write, of this repository{said(body)}"
             )
         )
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:

@@ -141,9 +141,8 @@ class InstallationTokens:
         body = reply.body if isinstance(reply.body, Mapping) else {}
         if reply.status == HTTPStatus.UNAUTHORIZED:
             raise _refused(
-                f"the forge doesn't accept App {app.app_id} with the key of {app.where}"
-                f"{said(body)}; compare the App's id with its key, and this cluster's clock with "
-                "the forge's"
+                f"the key of {app.where} doesn't speak for App {app.app_id}{said(body)}; compare "
+                "both, and the clocks"
             )
         if reply.status == HTTPStatus.NOT_FOUND:
             raise _refused(
@@ -205,8 +204,8 @@ def _refuse_poor(app: AppGrant, installation: _Installation, needed: Mapping[str
     ]
     if missing:
         raise _refused(
-            f"App {app.app_id} lacks {', '.join(missing)} on {app.repository}; give the App "
-            f"{_NEEDED}, and let the account that owns the repository accept it"
+            f"App {app.app_id} lacks {', '.join(missing)} on {app.repository}; give it to the App "
+            "and accept it where it is installed"
         )
 
 

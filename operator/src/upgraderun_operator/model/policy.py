@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from upgraderun_operator.model.bounds import RUN_LIMITS
 from upgraderun_operator.model.objects import UpgradePolicy
-from upgraderun_operator.model.policy_spec import PUBLIC_FORGE_API, UpgradePolicySpec
+from upgraderun_operator.model.policy_spec import UpgradePolicySpec
 from upgraderun_operator.model.run_spec import Mode, RunLimits, UpgradeRunSpec
 from upgraderun_protocol.bundle import LimitOptions
 from upgraderun_protocol.urls import RepositoryUrl, UrlError, belongs_to, normalise
@@ -169,9 +169,8 @@ def _api_is_a_stranger(repository: RepositoryUrl, policy: UpgradePolicy) -> Poli
         return None
     return PolicyRefusal(
         "spec.forge.apiURL",
-        f"spec.forge.apiURL of UpgradePolicy {policy.metadata.name} is {api_url[:128]}, which "
-        f"doesn't serve {repository.host}; the API of a GitHub Enterprise Server is "
-        f"https://{repository.host_port}/api/v3, github.com's is {PUBLIC_FORGE_API}",
+        f"spec.forge.apiURL of UpgradePolicy {policy.metadata.name} ({api_url[:64]}) doesn't serve "
+        f"{repository.host}; GitHub Enterprise Server's is https://{repository.host_port}/api/v3",
     )
 
 
