@@ -133,6 +133,20 @@ async def test_foreign_branch_is_a_conflict_and_stays_untouched(frozen: Frozen) 
     assert ({ref: frozen.built.base_commit}, 0) == (frozen.branches, frozen.pulls)
 
 
+async def test_what_couldnt_be_set_stands_beside_the_address(frozen: Frozen) -> None:
+    """upgrade-run.md §12: labels and reviewers are best effort, a failure is a warning."""
+    bundle = frozen.keeper.bundle
+    wish = replace(bundle.publication, reviewers=("nobody-here",))
+    frozen.keeper.deliver(replace(bundle, publication=wish))
+
+    ended = await frozen.publish()
+
+    assert 0 == ended.code, ended.log
+    verdict = frozen.keeper.verdicts[-1]
+    assert verdict.pull_request is not None
+    assert f"{verdict.pull_request.url}; reviewers nobody-here not set" in verdict.message
+
+
 async def test_a_long_limit_parks_the_publisher_until_its_end(frozen: Frozen) -> None:
     """reliability.md §3: 403 and 429 are waits; a long one needs no pod, and people see its end."""
     control = frozen.outside.servers.host.control
