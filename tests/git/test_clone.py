@@ -100,6 +100,20 @@ class TestUnreadableHost:
         assert "denied" == caught.value.kind
         assert "wrong-token-canary" not in str(caught.value)
 
+    async def test_renamed_repository_is_told_and_not_followed(
+        self, git: Git, remote: Any, host: Host, url: str, clone_credential: Credential
+    ) -> None:
+        """H22; https://docs.github.com/repositories/creating-and-managing-repositories/renaming-a-repository."""
+        remote.commit(remote.tree({"main": "x"}))
+        host.control.rename_repository(REPOSITORY, "acme/store")
+        host.control.forget_requests()
+
+        with pytest.raises(RemoteFailed) as caught:
+            await clone_base(git, Source(url), clone_credential)
+
+        assert "moved" == caught.value.kind
+        assert not [row for row in host.control.requests() if "store" in row["path"]]
+
     async def test_answer_500_is_unknown_not_absent(
         self, git: Git, remote: Any, url: str, host: Host, clone_credential: Credential
     ) -> None:
