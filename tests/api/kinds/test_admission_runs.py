@@ -131,7 +131,7 @@ class TestOwnership:
         answer = alice.merge(stored, {"status": {"finished": True}})
 
         assert answer.ok, answer.message
-        assert "status" not in kinds.admin.get(stored)
+        assert {"observedGeneration": 0} == kinds.admin.get(stored)["status"]
 
     @pytest.mark.parametrize("part", ["labels", "annotations"])
     def test_our_names_are_refused_on_create(self, alice: Kube, namespace: str, part: str) -> None:
