@@ -91,8 +91,6 @@ class ForgeCalls:
         if self._session is not None:
             await self._session.close()
             self._session = None
-            # One turn of the loop: only then are the sockets closed (aiohttp, "Graceful shutdown").
-            await asyncio.sleep(0)
 
     async def call(
         self,
