@@ -11,7 +11,6 @@ import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Final, Self
@@ -21,13 +20,11 @@ import aiohttp
 
 from upgraderun_operator.decide.readings import Unreadable
 from upgraderun_operator.decide.views import DestinationRefused
+from upgraderun_protocol.forge_limits import is_limit, limit_seconds, named_seconds
 from upgraderun_protocol.limits import MIB
 
 CALL_SECONDS: Final = 15.0
 ANSWER_BYTES_MAX: Final = 8 * MIB
-LIMIT_SECONDS: Final = 60.0
-"""Wait after a limit that names no time: the documentation asks for a minute at least."""
-LIMIT_SECONDS_MAX: Final = 3600.0
 LIMITS_KEPT_MAX: Final = 256
 _MOVED: Final = re.compile(r"/repositories/([0-9]{1,20})(?:/.*)?")
 
@@ -135,9 +132,9 @@ class ForgeCalls:
     def _refuse_limit(
         self, caller: Caller, answer: aiohttp.ClientResponse, body: Any, where: str
     ) -> None:
-        if not _is_limit(answer, body):
+        if not is_limit(answer.status, answer.headers, body):
             return
-        seconds = _limit_seconds(answer.headers)
+        seconds = limit_seconds(answer.headers)
         self._limited[caller.api_url, caller.account] = asyncio.get_running_loop().time() + seconds
         while len(self._limited) > LIMITS_KEPT_MAX:
             del self._limited[next(iter(self._limited))]
@@ -145,49 +142,11 @@ class ForgeCalls:
         raise Stop(Unreadable("forge", cause, seconds, limited=True))
 
 
-def _is_limit(answer: aiohttp.ClientResponse, body: Any) -> bool:
-    """403 and 429 that are waits, not verdicts (reliability.md §3).
-
-    https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api: a limit shows by
-    `retry-after`, by `x-ratelimit-remaining: 0`, or only by what its documentation link names.
-    """
-    if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
-        return True
-    if answer.status != HTTPStatus.FORBIDDEN:
-        return False
-    link = body.get("documentation_url") if isinstance(body, dict) else None
-    return (
-        "Retry-After" in answer.headers
-        or answer.headers.get("X-RateLimit-Remaining") == "0"
-        or (isinstance(link, str) and "rate-limit" in link)
-    )
-
-
-def _limit_seconds(headers: Mapping[str, str]) -> float:
-    """How long to wait: `retry-after`, else until `x-ratelimit-reset`, else a minute.
-
-    The reset is compared with the answer's own date: two clocks needn't agree.
-    """
-    after = _whole(headers.get("Retry-After"))
-    if after is not None:
-        return min(float(after), LIMIT_SECONDS_MAX)
-    reset = _whole(headers.get("X-RateLimit-Reset"))
-    if headers.get("X-RateLimit-Remaining") == "0" and reset is not None:
-        try:
-            now = parsedate_to_datetime(headers.get("Date", "")).timestamp()
-        except (ValueError, TypeError, IndexError):
-            return LIMIT_SECONDS
-        return min(max(reset - now, 0.0) + 1.0, LIMIT_SECONDS_MAX)
-    return LIMIT_SECONDS
-
-
 def _refusal(answer: aiohttp.ClientResponse, body: Any, where: str) -> Stop:
     """Sort the statuses: 5xx tell nothing, 401, 403 and redirects are definite."""
     status = answer.status
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        after = _whole(answer.headers.get("Retry-After"))
-        seconds = None if after is None else float(after)
-        return Stop(Unreadable("forge", f"{where}: {status}", seconds))
+        return Stop(Unreadable("forge", f"{where}: {status}", named_seconds(answer.headers)))
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return Stop(
             DestinationRefused(
@@ -206,10 +165,6 @@ def said(body: Any) -> str:
     """Quote the forge's own words, short; empty if it said none."""
     text = body.get("message") if isinstance(body, dict) else None
     return f": {text[:160]}" if isinstance(text, str) and text else ""
-
-
-def _whole(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 12 else None
 
 
 def _decoded(data: bytes) -> Any:

@@ -7,12 +7,12 @@ import json
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 
 import httpx
 
+from upgraderun_protocol.forge_limits import is_limit, limit_seconds, named_seconds
 from upgraderun_runner.forge import limits
 
 Monotonic = Callable[[], float]
@@ -136,10 +136,10 @@ async def _read(response: httpx.Response) -> bytes | None:
 def _judge(what: str, response: httpx.Response, content: bytes) -> Reply | NoAnswer:
     status = response.status_code
     body = _decode(content)
-    if _is_limit(response, body):
-        return NoAnswer(f"{what}: limited ({status})", _retry_after(response))
+    if is_limit(status, response.headers, body):
+        return NoAnswer(f"{what}: limited ({status})", limit_seconds(response.headers))
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return NoAnswer(f"{what}: {status}", _named_retry_after(response))
+        return NoAnswer(f"{what}: {status}", named_seconds(response.headers))
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         return Reply(status, body)
     if body is None and status != HTTPStatus.NO_CONTENT and content:
@@ -152,44 +152,3 @@ def _decode(content: bytes) -> Any:
         return json.loads(content)
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
         return None
-
-
-def _is_limit(response: httpx.Response, body: Any) -> bool:
-    """403 and 429 that are waits, not verdicts (reliability.md §3).
-
-    https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api: a limit shows by
-    `retry-after`, by `x-ratelimit-remaining: 0`, or only by what its documentation link names.
-    """
-    if response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
-        return True
-    if response.status_code != HTTPStatus.FORBIDDEN:
-        return False
-    link = body.get("documentation_url") if isinstance(body, dict) else None
-    return (
-        "retry-after" in response.headers
-        or response.headers.get("x-ratelimit-remaining") == "0"
-        or (isinstance(link, str) and "rate-limit" in link)
-    )
-
-
-def _retry_after(response: httpx.Response) -> int:
-    """`retry-after`, else until `x-ratelimit-reset` by the answer's own date, else a minute."""
-    named = _named_retry_after(response)
-    if named is not None:
-        return named
-    reset = response.headers.get("x-ratelimit-reset", "")
-    is_primary = response.headers.get("x-ratelimit-remaining") == "0"
-    if not is_primary or not reset.isascii() or not reset.isdigit() or len(reset) > 12:
-        return limits.RATE_LIMIT_SECONDS
-    try:
-        now = parsedate_to_datetime(response.headers.get("date", "")).timestamp()
-    except (ValueError, TypeError, IndexError):
-        return limits.RATE_LIMIT_SECONDS
-    return min(max(int(reset) - int(now), 0) + 1, limits.RETRY_AFTER_SECONDS_MAX)
-
-
-def _named_retry_after(response: httpx.Response) -> int | None:
-    text = response.headers.get("retry-after", "")
-    if not text.isascii() or not text.isdigit():
-        return None
-    return min(int(text), limits.RETRY_AFTER_SECONDS_MAX)

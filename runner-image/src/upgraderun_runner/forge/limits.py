@@ -7,9 +7,6 @@ LOOK_DELAYS_SECONDS: Final = (0, 2, 10, 30, 180)
 """When to look again after a create that said 422 or nothing, and for a ref that lags."""
 ABSENCE_SECONDS: Final = 180
 """How far apart two observations of an absent branch must lie before it counts as removed."""
-RATE_LIMIT_SECONDS: Final = 60
-"""Wait after a limit that names no time."""
-RETRY_AFTER_SECONDS_MAX: Final = 3600
 HTTP_TIMEOUT_SECONDS: Final = 30
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 PULL_REQUESTS_PER_PAGE: Final = 100
