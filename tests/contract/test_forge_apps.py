@@ -16,6 +16,7 @@ from support.forgeclient import PULLS, REPO, WANTED, Api
 from support.gitclient import try_git
 from support.replicas import JumpingClock
 from support.shop import BRANCH, REPOSITORY, Clone
+from upgraderun_operator.adapters.forge_http import ForgeCalls
 from upgraderun_operator.adapters.forge_tokens import InstallationTokens
 from upgraderun_operator.decide.readings import Unreadable
 from upgraderun_operator.decide.views import DestinationRefused
@@ -41,8 +42,8 @@ def clock() -> MovedClock:
 
 @pytest.fixture
 async def tokens(clock: MovedClock) -> AsyncIterator[InstallationTokens]:
-    async with InstallationTokens(clock) as opened:
-        yield opened
+    async with ForgeCalls() as calls:
+        yield InstallationTokens(calls, clock)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from support.forgeclient import REPO, Api
 from support.gitclient import try_git
 from support.shop import BRANCH, FORGE, PUSH, READ, REPOSITORY, Clone
 from upgraderun_operator.adapters.forge import GitHubReader
+from upgraderun_operator.adapters.forge_http import ForgeCalls
 from upgraderun_operator.decide.readings import Unreadable
 from upgraderun_operator.decide.views import DestinationRefused, DestinationView, RemoteView
 from upgraderun_operator.observe.ports import ForgeTarget
@@ -24,8 +25,8 @@ DIGEST = "d" * 64
 
 @pytest.fixture
 async def reader() -> AsyncIterator[GitHubReader]:
-    async with GitHubReader(ssl.create_default_context()) as opened:
-        yield opened
+    async with ForgeCalls(ssl.create_default_context()) as calls:
+        yield GitHubReader(calls)
 
 
 def target(clone: Clone, token: str | None = FORGE, repository: str = REPOSITORY) -> ForgeTarget:

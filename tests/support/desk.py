@@ -19,6 +19,7 @@ from support.journal_story import draft
 from support.replicas import UNLIMITED
 from upgraderun_operator.adapters.clock import SystemClock
 from upgraderun_operator.adapters.forge import GitHubReader
+from upgraderun_operator.adapters.forge_http import ForgeCalls
 from upgraderun_operator.adapters.forge_tokens import InstallationTokens
 from upgraderun_operator.adapters.kubeconfig import from_kubeconfig
 from upgraderun_operator.adapters.kubernetes import KubeClient
@@ -202,7 +203,7 @@ async def open_desk(
     client = CountingClient(from_kubeconfig(server.kubeconfig), clock, UNLIMITED)
     client.writes, client.reads = Counter(), Counter()
     leader = FixedLeader(Epoch(epoch))
-    async with client, GitHubReader() as forge, InstallationTokens(clock) as tokens:
+    async with client, ForgeCalls() as calls:
         store = VolumeStore(folder, clock)
         reader = RunReader(client, store)
         writer = StatusWriter(client, reader, store, clock, "operator-0")
@@ -219,8 +220,8 @@ async def open_desk(
             runs=reader,
             writer=writer,
             artifacts=store,
-            forge=forge,
-            tokens=tokens,
+            forge=GitHubReader(calls),
+            tokens=InstallationTokens(calls, clock),
             clock=clock,
             leader=leader,
             redactor=Redactor(),

@@ -19,6 +19,7 @@ from aiohttp import web
 from clusterlib.apiserver import ApiServer
 from support.journal_story import draft
 from upgraderun_operator.adapters.clock import SystemClock
+from upgraderun_operator.adapters.forge_http import ForgeCalls
 from upgraderun_operator.adapters.forge_tokens import InstallationTokens
 from upgraderun_operator.adapters.kubeconfig import from_kubeconfig
 from upgraderun_operator.adapters.kubernetes import KubeClient, WriteLimits
@@ -166,13 +167,14 @@ async def serve(
     clock = clock or SystemClock()
     async with (
         KubeClient(from_kubeconfig(server.kubeconfig), clock, UNLIMITED, call_seconds) as client,
-        InstallationTokens(clock) as minting,
+        ForgeCalls() as calls,
         aiohttp.ClientSession(auto_decompress=False) as session,
     ):
         store = VolumeStore(root, clock)
         reader = RunReader(client, store)
         writer = StatusWriter(client, reader, store, clock, "replica", bounds)
         counts, sightings = Counts(), Sightings()
+        minting = InstallationTokens(calls, clock)
         tools = through(Tools(client, reader, writer, store, clock, counts, counts, minting))
         tokens = TokenReviews(client, clock)
         api = RunnerApi(tools, tokens, Accounts(RUNNER, PUBLISHER), Redactor(), sightings)

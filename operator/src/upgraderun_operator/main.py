@@ -24,6 +24,7 @@ from upgraderun_operator import handlers, limits
 from upgraderun_operator.adapters.certificates import CertificateError, Certificates
 from upgraderun_operator.adapters.clock import SystemClock
 from upgraderun_operator.adapters.forge import GitHubReader
+from upgraderun_operator.adapters.forge_http import ForgeCalls
 from upgraderun_operator.adapters.forge_tokens import InstallationTokens
 from upgraderun_operator.adapters.kubeconfig import (
     ClusterConfig,
@@ -98,14 +99,14 @@ async def open_outside(settings: Settings) -> AsyncIterator[Outside]:
         trust.load_verify_locations(cafile=str(settings.forge_ca))
     async with (
         KubeClient(config, clock, rates) as client,
-        GitHubReader(trust) as forge,
-        InstallationTokens(clock, trust) as tokens,
+        ForgeCalls(trust) as calls,
     ):
         store = VolumeStore(settings.artifacts, clock)
         await store.probe()
         reader = RunReader(client, store)
         bounds = Bounds(soft=settings.status_soft_bytes)
         writer = StatusWriter(client, reader, store, clock, settings.identity, bounds)
+        forge, tokens = GitHubReader(calls), InstallationTokens(calls, clock)
         yield Outside(clock, config, client, forge, tokens, store, reader, writer)
 
 

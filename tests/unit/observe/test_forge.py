@@ -7,6 +7,7 @@ import pytest
 from support.fixtures.faults import Fault
 from support.fixtures.launch import Host, host_in_process
 from upgraderun_operator.adapters.forge import GitHubReader
+from upgraderun_operator.adapters.forge_http import ForgeCalls
 from upgraderun_operator.decide.readings import Unreadable
 from upgraderun_operator.decide.views import (
     DestinationRefused,
@@ -35,8 +36,8 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
 
 @pytest.fixture
 async def reader() -> AsyncIterator[GitHubReader]:
-    async with GitHubReader() as opened:
-        yield opened
+    async with ForgeCalls() as calls:
+        yield GitHubReader(calls)
 
 
 @pytest.fixture

@@ -4,12 +4,10 @@ Read only, one repository of the policy's API host; what refusals mean is `forge
 the asking account may bypass forbids nothing: the runbook recommends exactly such a rule.
 """
 
-import ssl
 from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 from urllib.parse import quote
 
 from upgraderun_operator.adapters.forge_http import Caller, ForgeCalls, Reply, Stop
@@ -42,22 +40,10 @@ BYPASSED: Final = frozenset({"always", "exempt"})
 
 
 class GitHubReader:
-    """Questions to forges. Async context manager around one connection pool."""
+    """Questions to forges, over calls that somebody else opens and closes."""
 
-    def __init__(self, tls: ssl.SSLContext | bool = True) -> None:
-        self._calls = ForgeCalls(tls)
-
-    async def __aenter__(self) -> Self:
-        await self._calls.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._calls.__aexit__(kind, error, trace)
+    def __init__(self, calls: ForgeCalls) -> None:
+        self._calls = calls
 
     async def destination(
         self, target: ForgeTarget, branch: str | None, commit: CommitId | None

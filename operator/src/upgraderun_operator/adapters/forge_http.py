@@ -59,7 +59,10 @@ class Stop(Exception):  # noqa: N818 - carries an answer, not an error
 
 
 class ForgeCalls:
-    """Calls to forges. Async context manager around one connection pool."""
+    """Calls to forges. Async context manager around one connection pool.
+
+    One for the whole process: what a limit said to one caller of an account holds for all.
+    """
 
     def __init__(self, tls: ssl.SSLContext | bool = True) -> None:
         self._tls = tls

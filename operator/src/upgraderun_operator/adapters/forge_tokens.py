@@ -6,14 +6,12 @@ memory until it grows old. An answer that grants more than was asked is refused.
 """
 
 import asyncio
-import ssl
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 from urllib.parse import quote
 
 import jwt
@@ -55,25 +53,12 @@ class _Installation:
 
 
 class InstallationTokens:
-    """Tokens of Apps. Async context manager around one connection pool."""
+    """Tokens of Apps, over calls that somebody else opens and closes."""
 
-    def __init__(self, clock: Clock, tls: ssl.SSLContext | bool = True) -> None:
+    def __init__(self, calls: ForgeCalls, clock: Clock) -> None:
+        self._calls = calls
         self._clock = clock
-        self._calls = ForgeCalls(tls)
         self._looks: OrderedDict[tuple[str, str, str, str], Minted] = OrderedDict()
-
-    async def __aenter__(self) -> Self:
-        await self._calls.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._looks.clear()
-        await self._calls.__aexit__(kind, error, trace)
 
     async def mint(
         self, app: AppGrant, purpose: Purpose, before: Before = nothing_before
