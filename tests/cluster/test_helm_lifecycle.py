@@ -25,7 +25,8 @@ from support.installation import (
     uninstall,
 )
 from support.journals import read_story
-from support.kubeapi import Json, Kube
+from support.kubeapi import Kube
+from support.platform import has_a_baseline
 from support.podplatform import PodPlatform, open_platform
 from support.scenarios import cells, load_table
 from support.worlds import Outside, open_scene
@@ -83,11 +84,6 @@ async def world(
         open_platform(kube, cluster.client, outside.policy(), bundle, folder) as opened,
     ):
         yield opened
-
-
-def has_a_baseline(status: Json) -> bool:
-    entries = status.get("journal", {}).get("entries", [])
-    return any(e["id"] == "baseline/1" and e["state"] == "done" for e in entries)
 
 
 def revision(cluster: Cluster) -> int:

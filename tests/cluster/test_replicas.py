@@ -13,6 +13,7 @@ from support.ends import check_details, check_hidden, check_outcome, check_remot
 from support.installation import SYSTEM, Installation, install
 from support.journals import read_story
 from support.kubeapi import Json
+from support.platform import has_a_baseline
 from support.podplatform import PodPlatform
 from support.scenarios import cells, load_table
 from support.toolchain import Uv
@@ -88,11 +89,6 @@ def endpoints(cluster: Cluster) -> list[str]:
         for endpoint in part["endpoints"] or []
         for address in endpoint["addresses"]
     ]
-
-
-def has_a_baseline(status: Json) -> bool:
-    entries = status.get("journal", {}).get("entries", [])
-    return any(e["id"] == "baseline/1" and e["state"] == "done" for e in entries)
 
 
 async def test_a_whole_run_passes_through_the_replica_that_does_not_lead(

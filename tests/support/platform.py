@@ -251,6 +251,12 @@ class Platform:
         return "\n".join([yaml.safe_dump(rest, sort_keys=False), *lines, *logs])
 
 
+def has_a_baseline(status: Json) -> bool:
+    """Whether the first baseline has passed; a predicate of `Platform.wait_for`."""
+    entries = status.get("journal", {}).get("entries", [])
+    return any(e["id"] == "baseline/1" and e["state"] == "done" for e in entries)
+
+
 def _tail(file: Path, lines: int = 30) -> str:
     return "\n".join(file.read_text(errors="replace").splitlines()[-lines:])
 

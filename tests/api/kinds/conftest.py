@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clusterlib.apiserver import Options, start_api_server
+from clusterlib.apiserver import ApiServer, Options, start_api_server
 from support.chart import MUTATING
 from support.kinds import Kinds, install, make_namespace, role_binding
 from support.kube import Kube, connected, eventually
@@ -31,6 +31,21 @@ def _serve(folder: Path, options: Options, versions: tuple[str, ...]) -> Iterato
 def kinds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kinds]:
     """A server that has MutatingAdmissionPolicy."""
     yield from _serve(tmp_path_factory.mktemp("kinds"), Options(fsync=False), (MUTATING,))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """An empty server of a module's own, with controllers: helm owns what it installs."""
+    folder = tmp_path_factory.mktemp("helm")
+    started = start_api_server(folder, Options(fsync=False, controllers=True))
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def admin(server: ApiServer) -> Iterator[Kube]:
+    with connected(server) as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

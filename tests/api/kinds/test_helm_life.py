@@ -1,13 +1,9 @@
 """The life of a release on a real API server: upgrade, rollback, uninstall, and what stays."""
 
-from collections.abc import Iterator
-
-import pytest
-
-from clusterlib.apiserver import ApiServer, Options, start_api_server
+from clusterlib.apiserver import ApiServer
 from support.chart import CHART, NAMESPACE, RELEASE, crds, helm
 from support.kinds import ALICE, make_namespace, run
-from support.kube import Kube, connected, eventually
+from support.kube import Kube, eventually
 
 LABEL = f"app.kubernetes.io/instance={RELEASE}"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -26,22 +22,6 @@ NAMESPACED = (
     f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies",
     *(f"{RBAC}/namespaces/{NAMESPACE}/{plural}" for plural in ("roles", "rolebindings")),
 )
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A server of its own: helm owns what it installs."""
-    started = start_api_server(
-        tmp_path_factory.mktemp("life"), Options(fsync=False, controllers=True)
-    )
-    yield started
-    started.stop()
-
-
-@pytest.fixture(scope="module")
-def admin(server: ApiServer) -> Iterator[Kube]:
-    with connected(server) as client:
-        yield client
 
 
 def names(admin: Kube, paths: tuple[str, ...]) -> set[str]:

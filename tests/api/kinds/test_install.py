@@ -1,32 +1,15 @@
 """The chart on a real API server: helm installs it once per cluster, and its CEL is well typed."""
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 
-from clusterlib.apiserver import ApiServer, Options, start_api_server
+from clusterlib.apiserver import ApiServer
 from support.chart import CHART, NAMESPACE, RELEASE, HelmError, crds, helm
-from support.kube import Kube, connected, eventually
+from support.kube import Kube, eventually
 
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A server of its own: helm owns what it installs."""
-    started = start_api_server(
-        tmp_path_factory.mktemp("install"), Options(fsync=False, controllers=True)
-    )
-    yield started
-    started.stop()
-
-
-@pytest.fixture(scope="module")
-def admin(server: ApiServer) -> Iterator[Kube]:
-    with connected(server) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")
