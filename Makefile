@@ -6,6 +6,7 @@ UV_VERSION := 0.13.9
 BOOT := .boot
 UV := $(BOOT)/bin/uv
 PY := .venv/bin/python
+TESTS := TMPDIR=$$(hack/scratch) $(PY) -m pytest -q
 PURE := */upgraderun_protocol/*,*/upgraderun_operator/decide/*,*/upgraderun_operator/journal/*,*/upgraderun_operator/build/*
 
 # Who forbids bytecode lets each of some thousand processes compile its modules anew.
@@ -33,10 +34,10 @@ format: setup ## format and fix what a machine can fix
 	.venv/bin/ruff check --fix .
 
 test-unit: setup ## microseconds to seconds, no cluster
-	$(PY) -m pytest -q tests/unit
+	$(TESTS) tests/unit
 
 test-git: setup ## real git, against real smart HTTP and a forge of the tests
-	$(PY) -m pytest -q -n 2 tests/git tests/contract
+	$(TESTS) -n 2 tests/git tests/contract
 
 binaries: ## build Kubernetes and its like, once (docs/cluster.md)
 	hack/cluster binaries
@@ -51,13 +52,13 @@ cluster: binaries ## start or repair the whole cluster
 	hack/cluster up
 
 test-api: setup binaries ## against a real API server
-	$(PY) -m pytest -q tests/api
+	$(TESTS) tests/api
 
 test-runner: setup ## runner processes and their kills; the Python ecosystem with real uv and pytest
-	$(PY) -m pytest -q -n 2 --timeout 600 tests/runner tests/toolchain
+	$(TESTS) -n 2 --timeout 600 tests/runner tests/toolchain
 
 test-runs: setup binaries ## every cell of the scenario table, through operator, runner, git and uv
-	$(PY) -m pytest -q -n 2 --timeout 600 tests/runs
+	$(TESTS) -n 2 --timeout 600 tests/runs
 
 test-cluster: setup images cluster ## against the whole cluster
 	$(PY) -m pytest -q tests/cluster
@@ -73,7 +74,7 @@ bench: setup binaries ## speed beside bare programs in the same run; a missed bo
 	-$(PY) hack/bench/memory.py
 
 coverage: setup ## unit tests with branch coverage of the pure parts: 100 % or fail
-	$(PY) -m coverage run -m pytest -q tests/unit
+	TMPDIR=$$(hack/scratch) $(PY) -m coverage run -m pytest -q tests/unit
 	$(PY) -m coverage report --fail-under=100 --skip-covered --show-missing --include='$(PURE)'
 
 generate: setup binaries ## CRDs, generated docs, golden files of the chart, the kustomize base
