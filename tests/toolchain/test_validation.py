@@ -222,7 +222,7 @@ class TestNoTests:
 
 
 SURROUNDINGS = """\
-import os, pathlib, socket, subprocess, pytest
+import importlib.util, json.decoder, os, pathlib, socket, subprocess, pytest
 
 def git(*arguments):
     return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout
@@ -245,6 +245,11 @@ def test_home_and_temporary_files_are_private(tmp_path):
 def test_nothing_of_the_runner_is_inherited():
     assert "CANARY" not in os.environ
 
+def test_the_interpreters_own_bytecode_is_lent_and_was_used():
+    compiled = pathlib.Path(importlib.util.cache_from_source(json.decoder.__file__))
+    assert compiled.is_relative_to(os.environ["PYTHONPYCACHEPREFIX"])
+    assert compiled.is_symlink()
+
 def test_the_source_is_writable():
     pathlib.Path("written.txt").write_text("x")
 """
@@ -266,7 +271,7 @@ async def test_the_surroundings_of_tests(bench: Bench, monkeypatch: pytest.Monke
     check = pytest_check(await bench.validate(tree, acquired))
 
     assert [] == [(finding.key, finding.detail) for finding in check.findings]
-    assert 5 == len(check.tests)
+    assert 6 == len(check.tests)
     assert before == sorted(str(path) for path in tree.rglob("*"))
 
 

@@ -3,6 +3,10 @@
 Started by a sandbox command as `python -I prepare.py SNAPSHOT SOURCE CACHE PRIVATE GIT TAG`. The one
 commit holds exactly the tree, so that versions derived from git build and tests that read git metadata run
 (upgrade-run.md §7.3); it is the same for the same tree. Nobody reads it afterwards.
+
+The bytecode prefix of the room starts with links to what the interpreter's own library has compiled: a
+new prefix would let every validation compile that library anew. The files are the image's and can't be
+written from here; Python replaces a link that it finds stale, and never writes through it.
 """
 
 import os
@@ -41,8 +45,20 @@ def synthetic_git(git: str, tree: str, tag: str) -> None:
         subprocess.run([git, "-c", "gc.auto=0", *step], check=True, cwd=tree, env=environment)
 
 
+def lend_bytecode(library: str, prefix: str) -> None:
+    """Link the library's bytecode at the places where `PYTHONPYCACHEPREFIX` lets Python look."""
+    for folder, folders, _ in os.walk(library):
+        folders[:] = [name for name in folders if not name.endswith("-packages")]
+        if "__pycache__" in folders:
+            folders.remove("__pycache__")
+            target = prefix + folder
+            os.makedirs(target, exist_ok=True)  # noqa: PTH103 - as below
+            for entry in os.scandir(f"{folder}/__pycache__"):
+                os.symlink(entry.path, f"{target}/{entry.name}")  # noqa: PTH211 - as below
+
+
 def main(arguments: list[str]) -> int:
-    """Copy, then commit."""
+    """Copy, then commit; `PYTHONPYCACHEPREFIX` says where the room keeps bytecode."""
     snapshot, source, cache, private, git, tag = arguments
     os.umask(0o022)
     for folder in (source, private):
@@ -51,6 +67,7 @@ def main(arguments: list[str]) -> int:
     subprocess.run(["/bin/chmod", "-R", "u+w", source], check=True)
     copy(cache, private)
     synthetic_git(git, source, tag)
+    lend_bytecode(os.path.dirname(os.__file__), os.environ["PYTHONPYCACHEPREFIX"])  # noqa: PTH120
     return 0
 
 
