@@ -58,9 +58,10 @@ from upgraderun_operator.journal.planning import Bounds
 from upgraderun_operator.keys import Key, News
 from upgraderun_operator.metrics import Metrics
 from upgraderun_operator.observe.seen import SeenVersions
-from upgraderun_operator.observe.world import Fault, World, no_fault
+from upgraderun_operator.observe.world import World
 from upgraderun_operator.operating import build_reconciler
 from upgraderun_operator.settings import SettingError, Settings, read_settings
+from upgraderun_protocol.effects import FaultPoint, no_fault
 from upgraderun_protocol.ids import Epoch
 from upgraderun_protocol.redact import Redactor
 
@@ -329,11 +330,11 @@ def _raise_first(tasks: list[asyncio.Task[None]]) -> None:
             raise RuntimeError("a part of the operator ended") from task.exception()
 
 
-def load_fault() -> Fault:
+def load_fault() -> FaultPoint:
     """Load the hook of kill tests; release images have none, and without the variable none acts."""
     wanted = os.environ.get("UPGRADERUN_FAULT", "")
     for point in entry_points(group=FAULT_GROUP) if wanted else ():
-        made: Fault = point.load()(wanted)
+        made: FaultPoint = point.load()(wanted)
         return made
     return no_fault
 

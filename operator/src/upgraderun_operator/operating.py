@@ -6,7 +6,7 @@ side and don't import each other (DESIGN §5).
 
 from upgraderun_operator.finalize.cleanup import cleanup_table
 from upgraderun_operator.observe.world import World
-from upgraderun_operator.perform.table import Performer, table
+from upgraderun_operator.perform.table import Performer, Table, table
 from upgraderun_operator.perform.telling import Telling
 from upgraderun_operator.reconcile import Ended, Reconciler, Stands
 
@@ -14,5 +14,10 @@ from upgraderun_operator.reconcile import Ended, Reconciler, Stands
 def build_reconciler(world: World, ended: Ended, stands: Stands) -> Reconciler:
     """Make the one reconciler of a process."""
     telling = Telling(world)
-    functions = {**table(world, telling), **cleanup_table(world)}
-    return Reconciler(world, Performer(world, functions), telling, ended, stands)
+    performer = Performer(world, bindings(world, telling))
+    return Reconciler(world, performer, telling, ended, stands)
+
+
+def bindings(world: World, telling: Telling) -> Table:
+    """The whole table: one row per member of the closed union of effects."""
+    return {**table(world, telling), **cleanup_table(world)}

@@ -146,7 +146,7 @@ class Reconciler:
                 self.seen_versions.note(_key(seen), of_pod(seen.pod.version))
             return await self._pause(seen, decision, what)
         assert not isinstance(what, Look)
-        if isinstance(what, Append) and what.point == "grant":
+        if isinstance(what, Append) and what.name == "grant":
             seen, confirmed = await self._confirmed(seen, started)
             if confirmed.what != what:
                 log.info("%s: the grant was decided again", decision.rule)

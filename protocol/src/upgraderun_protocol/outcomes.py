@@ -160,7 +160,7 @@ _ROWS: Final = (
         "Cancelled",
         4,
         RetryClass.NO,
-        "what exists on the remote is named in the message and stays",
+        "what stands on the forge stays there; create a new run to ask again",
     ),
     OutcomeRow(
         "scope_exceeded",
@@ -223,7 +223,7 @@ _ROWS: Final = (
         "ClosedByHuman",
         4,
         RetryClass.NO,
-        "somebody decided against it; pin the version to ask again",
+        "somebody decided against it; name this version in spec.upgrade to ask again",
     ),
     OutcomeRow(
         "workspace_conflict",
@@ -258,14 +258,14 @@ _ROWS: Final = (
         "RunnerLost",
         1,
         RetryClass.NOW,
-        "look at the pod's last state, then create the run again",
+        "mend what ended the pod (memory, image, node), then create the run again",
     ),
     OutcomeRow(
         "failed",
         "InternalError",
         1,
         RetryClass.HUMAN,
-        "report the error id with the operator's log",
+        "report the error id with the log of that pod; a new run is safe",
     ),
 )
 

@@ -172,7 +172,12 @@ NO_ANSWER = NoAnswer("cluster", "timeout", 3.0)
         (UNKNOWN, NO_ANSWER),
         (
             Denied(403, "quota"),
-            Refusal("StorageUnavailable", "the API server refused (403): quota"),
+            Refusal(
+                "StorageUnavailable",
+                "the API server refused to make the workspace volume (403): quota; mend what it "
+                "names, such as a quota, an admission policy or a right; it is tried again every "
+                "five minutes",
+            ),
         ),
     ],
 )

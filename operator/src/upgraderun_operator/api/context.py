@@ -27,7 +27,7 @@ from upgraderun_operator.journal.writes import (
 )
 from upgraderun_operator.keys import Key
 from upgraderun_operator.observe.ports import ForgeTokens
-from upgraderun_operator.observe.world import Fault, no_fault
+from upgraderun_protocol.effects import FaultPoint, no_fault
 from upgraderun_protocol.ids import Epoch
 from upgraderun_protocol.kinds import Writer as WriterKind
 from upgraderun_protocol.messages import ErrorCode
@@ -45,7 +45,7 @@ class Tools:
     counters: Counters
     bell: Bell
     tokens: ForgeTokens
-    fault: Fault = no_fault
+    fault: FaultPoint = no_fault
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from upgraderun_operator.model.objects import parse_run
 from upgraderun_operator.model.policy import ResolvedPolicy
 from upgraderun_operator.observe.access import mint
 from upgraderun_operator.observe.ports import Minted, Purpose
+from upgraderun_protocol.effects import Position
 from upgraderun_protocol.ends import MintPurpose
 from upgraderun_protocol.entries import Draft, EntryState
 from upgraderun_protocol.ids import EntryId
@@ -30,13 +31,6 @@ from upgraderun_protocol.limits import MINTS_PER_POD_MAX, PUSH_TOKEN_BODY_BYTES_
 from upgraderun_protocol.messages import ErrorCode, MintedToken, PushTokenRequest
 
 RETRY_SECONDS: Final = 5
-FAULT_POINTS: Final = tuple(
-    f"{purpose.value}_token.{position}"
-    for purpose in MintPurpose
-    for position in ("before", "recorded", "applied")
-)
-"""Names that `UPGRADERUN_FAULT` may carry here; a mint is recorded before it is applied (§14)."""
-
 _SETTLED: Final = frozenset({EntryState.FAILED, EntryState.CONFLICT})
 
 
@@ -90,18 +84,19 @@ def _refuse_held(call: Call, digest: str) -> None:
 async def _minted(
     tools: Tools, call: Call, policy: ResolvedPolicy, purpose: Purpose
 ) -> MintedToken:
-    point = f"{purpose.value}_token"
+    effect = f"{purpose.value}_token"
 
     async def count() -> None:
-        tools.fault(f"{point}.before")
         await _count(tools, call, MintPurpose(purpose.value))
-        tools.fault(f"{point}.recorded")
+        tools.fault(effect, Position.BEFORE)
 
     namespace = call.view.ref.namespace
     found = await mint(tools.cluster, tools.tokens, namespace, policy, purpose, count)
+    if isinstance(found, Minted) and tools.fault(effect, Position.REPLY_LOST):
+        found = Unreadable("forge", "the reply was lost")
     match found:
         case Minted(token, expires_at, repository):
-            tools.fault(f"{point}.applied")
+            tools.fault(effect, Position.APPLIED)
             tools.counters.minted(purpose.value)
             ends = expires_at.strftime("%Y-%m-%dT%H:%M:%SZ")
             return MintedToken(token.reveal(), ends, repository, policy.spec.forge.api_url)

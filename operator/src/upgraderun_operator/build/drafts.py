@@ -14,8 +14,18 @@ _GIVES_WAY: Final = ("message", "observed", "expected", "approval", "by")
 _LEFT_OUT: Final = ("repository", "generation", "branch")
 """Names that another place knows too: half of one would be a wrong one, so none is cut."""
 
+_MORE: Final = " ..."
+
 _WORST_SEQ: Final = 99_999
 _WORST_TIME: Final = "2026-01-01T00:00:00.000000Z"
+
+
+def brief(text: str, longest: int) -> str:
+    """Cut a sentence to its room in an entry: between words, with a mark that tells of the rest."""
+    if len(text) <= longest:
+        return text
+    kept = text[: longest - len(_MORE)]
+    return (kept.rpartition(" ")[0] or kept).rstrip(" ;:,") + _MORE
 
 
 def fitted(

@@ -100,7 +100,9 @@ def destination_refuses(seen: Observation) -> Decision | None:
     if waiting is not None:
         return waiting
     problem = destination_problem(seen) if policy.publishes else _clone_problem(seen)
-    return None if problem is None else end_run(seen, End("destination_refused", problem))
+    if problem is None:
+        return None
+    return end_run(seen, End("destination_refused", f"{policy.repository}: {problem}"))
 
 
 def admit(seen: Observation) -> Decision:
@@ -177,8 +179,8 @@ def busy(seen: Observation) -> Decision | None:
     if lease is None or lease.holder is not Holder.OTHER:
         return None
     message = (
-        f"run {lease.holder_name} works on the same repository; "
-        "this one goes on when that ends or waits for people"
+        f"run {lease.holder_name} works on the same repository; nothing to do: this one goes on "
+        "when that ends or waits for people"
     )
     after = limits.REPOSITORY_POLL_SECONDS
     return pause(WaitReason.REPOSITORY_BUSY.value, message, after, shown=True)

@@ -87,7 +87,7 @@ def request_is_opened(seen: Observation) -> Decision:
         quiet(seen),
         blobs=(presented_bytes(content),),
         events=(EventText("ApprovalRequested", message, f"req/{number}"),),
-        point="request",
+        name="request",
     )
     return append(seen, "ApprovalRequested", message, effect)
 

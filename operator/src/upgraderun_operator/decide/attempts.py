@@ -41,7 +41,10 @@ def baseline_is_not_resumed(seen: Observation) -> Decision | None:
         return None
     planned = planned_pod(seen)
     words = planned.end.message if planned.end is not None else None
-    message = f"{planned.tag} ended without a verdict: {words or 'no message'}; not resumed"
+    message = (
+        f"pod {planned.pod_name} ended without a verdict: {words or 'no message'}; "
+        "mode Baseline isn't resumed"
+    )
     return end_run(seen, End("runner_lost", message))
 
 

@@ -1,12 +1,12 @@
 """Everything that a pass may do: a closed union of frozen values (house style, point 2).
 
-`decide` picks one, `perform` and `finalize` carry it out and decide nothing. Effects whose class
-names a `POINT` have fault points `<point>.before|applied|recorded` (upgrade-run.md §14).
+`decide` picks one, `perform` and `finalize` carry it out and decide nothing. Each has a row in
+`upgraderun_protocol.effects`, whose name the table of performers gives; appends name theirs themselves.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import Any, Literal
 
 from upgraderun_operator.build.events import EventText
 from upgraderun_operator.decide.views import ReportView, RepositoryLeaseView
@@ -16,13 +16,15 @@ from upgraderun_operator.model.report import ReportContent
 from upgraderun_protocol.ids import PodUid
 
 Manifest = Mapping[str, Any]
+AppendName = Literal["append", "request", "grant", "outcome", "finalized"]
+"""Rows of the table of effects that are appends; `append` is every one without a name of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
     """Append to the journal and set facts, in one guarded write; artifacts are stored before.
 
-    `point` names the fault points around it; `records` the effect that this write records.
+    `name` is its row in the table of effects; `records` the row that this write records.
     `same_wish`: the write is dropped if the spec's generation isn't the decided one.
     """
 
@@ -30,7 +32,7 @@ class Append:
     guards: tuple[Guard, ...]
     blobs: tuple[bytes, ...] = ()
     events: tuple[EventText, ...] = ()
-    point: str | None = None
+    name: AppendName = "append"
     records: str | None = None
     same_wish: bool = False
 
@@ -42,7 +44,6 @@ class TakeRepositoryLease:
     url: str
     holder: str
     seen: RepositoryLeaseView
-    POINT: ClassVar[str] = "repository_lease"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,6 @@ class ReleaseRepositoryLease:
     holder: str
     frozen: str | None
     seen: RepositoryLeaseView
-    POINT: ClassVar[str] = "lease_release"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,6 @@ class CreateClaim:
     """Make the workspace volume."""
 
     manifest: Manifest
-    POINT: ClassVar[str] = "pvc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,6 @@ class CreateRunnerPod:
     """Make the pod of an attempt, whose intent is journaled."""
 
     manifest: Manifest
-    POINT: ClassVar[str] = "runner_pod"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,6 @@ class CreatePublisherPod:
     """Make the pod of a delivery, whose intent is journaled."""
 
     manifest: Manifest
-    POINT: ClassVar[str] = "publisher_pod"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,6 @@ class DeletePod:
 
     name: str
     uid: PodUid
-    POINT: ClassVar[str] = "cleanup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +97,6 @@ class DeleteClaim:
 
     name: str
     uid: str
-    POINT: ClassVar[str] = "cleanup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +105,6 @@ class DeleteRunLease:
 
     name: str
     uid: str
-    POINT: ClassVar[str] = "cleanup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,24 +155,3 @@ Effect = (
     | RemoveFinalizer
     | Announce
 )
-
-APPEND_POINTS: Final = ("request", "grant", "outcome")
-"""Fault points around appends that are effects themselves."""
-
-POINTS: Final = (
-    "repository_lease",
-    "pvc",
-    "runner_pod",
-    "publisher_pod",
-    *APPEND_POINTS,
-    "cleanup",
-    "lease_release",
-)
-"""Every fault point of the operator."""
-
-POSITIONS: Final = ("before", "applied", "recorded")
-
-
-def fault_names() -> tuple[str, ...]:
-    """Every name that `UPGRADERUN_FAULT` may carry for the operator."""
-    return tuple(f"{point}.{position}" for point in POINTS for position in POSITIONS)

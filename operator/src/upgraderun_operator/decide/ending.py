@@ -17,6 +17,7 @@ from upgraderun_operator.decide.tidying import old_pods_go, repository_goes, run
 from upgraderun_operator.journal.guards import LeaderEpochAtMost
 from upgraderun_operator.journal.records import Outcome
 from upgraderun_operator.journal.writes import Change
+from upgraderun_operator.model.conflicts import next_step_of
 from upgraderun_protocol.limits import MESSAGE_MAX
 from upgraderun_protocol.outcomes import OUTCOMES
 
@@ -59,8 +60,10 @@ def end_is_announced(seen: Observation) -> Decision | None:
     if key in seen.announced:
         return None
     # The entry's message is cut to its room; people get the whole words, and what to do last.
-    words = _words(seen, outcome)[: MESSAGE_MAX - len(row.next_step) - 2]
-    message = f"{words}; {row.next_step}"
+    conflict = seen.state.conflict
+    step = next_step_of(outcome.name, None if conflict is None else conflict.kind)
+    words = _words(seen, outcome)[: MESSAGE_MAX - len(step) - 2]
+    message = f"{words}; {step}"
     event = EventText(row.reason, message, key, warning=not row.succeeded)
     return Decision(row.reason, message, Announce(event))
 
@@ -104,7 +107,7 @@ def run_is_over(seen: Observation) -> Decision:
     """The last entry: nothing of the run is left but report, Events and the run itself."""
     entry = draft("finalized", "finalized", DONE, {})
     change = Change(drafts=(entry,), leader_epoch=seen.leader, renewed_at=seen.stamp, wait=None)
-    effect = Append(change, (LeaderEpochAtMost(seen.leader),), records="cleanup")
+    effect = Append(change, (LeaderEpochAtMost(seen.leader),), name="finalized")
     return Decision("Finalized", "the run is over", effect)
 
 

@@ -70,15 +70,15 @@ def destination_is_still_right(seen: Observation) -> Decision | None:
         return waiting
     found = known(seen.destination)
     if isinstance(found, DestinationRefused):
-        return forge_denies(found.message)
+        return forge_denies(seen, found.message)
     assert isinstance(found, DestinationView)
     gone = _gone(seen, found)
     if gone is not None:
         return end_run(seen, End("proposal_invalidated", gone))
     if found.may_push is False:
-        return forge_denies("the push token has no write access to the repository")
+        return forge_denies(seen, "the push token has no write access to the repository")
     if found.creation_forbidden is not None:
-        return forge_denies(f"no branch of ours can be made: {found.creation_forbidden}")
+        return forge_denies(seen, f"no branch of ours can be made: {found.creation_forbidden}")
     return None
 
 
@@ -114,7 +114,7 @@ def push_is_granted(seen: Observation) -> Decision:
         quiet(seen),
         blobs=(planned.bundle,),
         events=(EventText("Approved", message, request.id),),
-        point="grant",
+        name="grant",
         same_wish=True,
     )
     return append(seen, "Approved", message, effect)
@@ -134,10 +134,11 @@ def push_intent(seen: Observation, grant: Request) -> Draft:
     return draft(f"push/{number}", "push", INTENT, data)
 
 
-def forge_denies(words: str) -> Decision:
-    """A definite no of the forge: a person must act; it is tried again until the grant lapses."""
+def forge_denies(seen: Observation, words: str, next_step: str | None = None) -> Decision:
+    """A definite no: a person must act; it is tried again until the grant lapses."""
     stalled = StalledReason.FORGE_DENIED
-    message = f"{words}; {STALLS[stalled].next_step}"
+    repository = seen.resolved.repository
+    message = f"{repository}: {words}; {next_step or STALLS[stalled].next_step}"
     return pause(stalled.value, message, limits.FORGE_RETRY_SECONDS, shown=True)
 
 

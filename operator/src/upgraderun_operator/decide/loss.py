@@ -23,13 +23,13 @@ from upgraderun_operator.decide.make import (
 from upgraderun_operator.decide.observation import Observation
 from upgraderun_operator.decide.readings import known
 from upgraderun_operator.decide.sights import Evidence, Sight, evidence, held_back_by, sight
-from upgraderun_operator.decide.starting import planned_pod
+from upgraderun_operator.decide.starting import last_entry, planned_pod
 from upgraderun_operator.decide.verdicts import verdict_decision, verdict_of
 from upgraderun_operator.decide.views import Terminated
 from upgraderun_operator.journal.guards import AttemptIs, Guard, StampIs
 from upgraderun_operator.journal.records import Role
 from upgraderun_operator.journal.writes import Change
-from upgraderun_operator.model.conditions import STALLS, StalledReason, WaitReason
+from upgraderun_operator.model.conditions import STALLS, WAITS, StalledReason, WaitReason
 from upgraderun_operator.model.run_spec import Mode
 from upgraderun_protocol.ends import LOSSES, EndCause
 from upgraderun_protocol.entries import Draft
@@ -101,7 +101,10 @@ def pod_is_starting(seen: Observation) -> Decision | None:
         )
     reason, words = held_back_by(pod)
     if age < limits.POD_STARTING_SECONDS:
-        message = f"pod {pod.name} hasn't started since {pod.created_at}: {words}"
+        message = (
+            f"pod {pod.name} hasn't started since {pod.created_at}: {words}; "
+            f"{WAITS[WaitReason.POD_PENDING].next_step}"
+        )
         left = limits.POD_STARTING_SECONDS - age
         return pause(WaitReason.POD_PENDING.value, message, left, shown=True)
     message = f"pod {pod.name} can't start: {words}; {STALLS[reason].next_step}"
@@ -118,7 +121,7 @@ def lease_is_held_by_an_earlier_process(seen: Observation) -> Decision | None:
         return None
     message = (
         f"pod {pod.name} runs and waits for the run Lease, which an earlier process held; "
-        "it is free 30 s after that process was heard last"
+        "nothing to do: it is free 30 s after that process was heard last"
     )
     return pause(WaitReason.LEASE_HELD.value, message, limits.LEASE_HELD_SHOWN_SECONDS, shown=True)
 
@@ -180,7 +183,9 @@ def losses_are_used_up(seen: Observation) -> Decision | None:
     words = _too_many(seen, planned.role)
     if words is None:
         return None
-    message = f"{planned.tag} is lost: {facts.message}; {words}; last entry {_last_entry(seen)}"
+    message = (
+        f"pod {planned.pod_name} is lost: {facts.message}; {words}; last entry {last_entry(seen)}"
+    )
     end = End("runner_lost", message, (_end_entry(seen, facts),), _same_pod(seen))
     return end_run(seen, end)
 
@@ -286,8 +291,3 @@ def _too_many(seen: Observation, role: Role) -> str | None:
     if count.in_row + 1 >= in_row:
         return f"that is loss {count.in_row + 1} in a row without progress, of at most {in_row}"
     return None
-
-
-def _last_entry(seen: Observation) -> str:
-    last = tuple(seen.state.fold)[-1]
-    return f"{last.id} {last.state.value}"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from upgraderun_operator import limits
-from upgraderun_operator.build.drafts import fitted
+from upgraderun_operator.build.drafts import brief, fitted
 from upgraderun_operator.build.events import EventText
 from upgraderun_operator.build.reports import empty_record, with_outcome
 from upgraderun_operator.decide.decision import Decision, Look, Need, Pause
@@ -18,7 +18,7 @@ from upgraderun_operator.decide.readings import NOT_READ, Unreadable, known
 from upgraderun_operator.decide.views import Malformed, ReportView
 from upgraderun_operator.journal.guards import Guard, LeaderEpochAtMost, NoVerdict, SeqIs
 from upgraderun_operator.journal.writes import Change
-from upgraderun_operator.model.conditions import WaitReason
+from upgraderun_operator.model.conditions import WAITS, WaitReason
 from upgraderun_operator.model.report import content_of
 from upgraderun_protocol.entries import Draft, EntryState
 from upgraderun_protocol.ids import Sha256
@@ -96,7 +96,7 @@ def unanswered(seen: Observation, reading: Unreadable) -> Decision:
         after = limits.FORGE_RETRY_SECONDS if named is None else named
         message = (
             f"the forge limits how often this account may ask ({reading.cause}); it is asked again "
-            f"after {seen.after(after)}"
+            f"after {seen.after(after)}; {WAITS[WaitReason.FORGE_LIMITED].next_step}"
         )
         return pause(WaitReason.FORGE_LIMITED.value, message, after, shown=True)
     reason = {
@@ -104,7 +104,11 @@ def unanswered(seen: Observation, reading: Unreadable) -> Decision:
         "store": WaitReason.ARTIFACT_STORE_UNREACHABLE,
     }.get(reading.where, WaitReason.REMOTE_UNREACHABLE)
     shown = reading.where != "cluster" and seen.unanswered >= limits.UNANSWERED_SHOWN
-    message = f"the {reading.where} didn't answer: {reading.cause}; it is asked again"
+    where = {"store": "artifact store"}.get(reading.where, reading.where)
+    message = (
+        f"the {where} didn't answer: {reading.cause}; it is asked again, at least every 5 minutes; "
+        f"{WAITS[reason].next_step}"
+    )
     return Decision(reason.value, message, Pause(reading.retry_after, shown=shown, backoff=True))
 
 
@@ -186,7 +190,7 @@ def _claim(seen: Observation, end: End) -> Decision:
         **(end.conflict.data if end.conflict else {}),
         "outcome": end.outcome,
         "cause": end.cause,
-        "message": end.message[:OUTCOME_DATA_MESSAGE_MAX],
+        "message": brief(end.message, OUTCOME_DATA_MESSAGE_MAX),
     }
     outcome = draft("outcome", "outcome", DONE, data, artifacts)
     effect = Append(
@@ -194,7 +198,7 @@ def _claim(seen: Observation, end: End) -> Decision:
         end.guards,
         blobs=end.blobs,
         events=conflict_events(end.conflict),
-        point="outcome",
+        name="outcome",
     )
     return append(seen, row.reason, end.message, effect)
 

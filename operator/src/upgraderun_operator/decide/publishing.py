@@ -24,7 +24,7 @@ from upgraderun_operator.decide.planning import next_delivery
 from upgraderun_operator.decide.tidying import old_pods_go
 from upgraderun_operator.journal.records import PullRequest, Push, Request
 from upgraderun_operator.journal.writes import Change
-from upgraderun_operator.model.conditions import WaitReason
+from upgraderun_operator.model.conditions import WAITS, WaitReason
 from upgraderun_protocol.ends import YieldReason
 from upgraderun_protocol.entries import Draft, EntryState
 
@@ -64,7 +64,7 @@ def forge_denied(seen: Observation) -> Decision | None:
     age = seen.seconds_since(denied.settled_at or "") or 0.0
     if age >= limits.FORGE_RETRY_SECONDS:
         return None
-    return forge_denies(denied.message or denied.reason or "the forge refused")
+    return forge_denies(seen, denied.message or denied.reason or "the forge refused")
 
 
 def forge_limits_the_publisher(seen: Observation) -> Decision | None:
@@ -76,7 +76,10 @@ def forge_limits_the_publisher(seen: Observation) -> Decision | None:
     left = seen.seconds_until(end.until)
     if left <= 0:
         return None
-    message = f"{end.message}; the next publisher starts after {end.until}"
+    message = (
+        f"{end.message}; the next publisher starts after {end.until}; "
+        f"{WAITS[WaitReason.FORGE_LIMITED].next_step}"
+    )
     return pause(WaitReason.FORGE_LIMITED.value, message, left, shown=True)
 
 
@@ -93,7 +96,9 @@ def approval_was_taken_back(seen: Observation) -> Decision | None:
         return end_run(seen, End("approval_rejected", f"rejected by {by} after the grant"))
     if counted.approves:
         return None
-    return forge_denies("the approval was taken back; approve the same digest again")
+    digest = grant_of(seen).digest
+    taken = f"the approval of digest {digest} was taken back before the push"
+    return forge_denies(seen, taken, "approve the same digest again, or cancel the run")
 
 
 def next_publisher_starts(seen: Observation) -> Decision:
@@ -112,7 +117,7 @@ def next_publisher_starts(seen: Observation) -> Decision:
         quiet(seen),
         blobs=(planned.bundle,),
         events=(EventText("NextPublisher", message, tag),),
-        point="grant" if again else None,
+        name="grant" if again else "append",
         same_wish=True,
     )
     return append(seen, "NextPublisher", message, effect)

@@ -138,6 +138,12 @@ def planned_pod(seen: Observation) -> PodRecord:
     return pod
 
 
+def last_entry(seen: Observation) -> str:
+    """How far the run came, in a journal that has entries: id and state of the last one."""
+    last = tuple(seen.state.fold)[-1]
+    return f"{last.id} {last.state.value}"
+
+
 def _unread_child(seen: Observation, need: Need) -> Decision | None:
     """Ask for a child, but not for one that surely isn't there yet: its creation will tell.
 
@@ -172,7 +178,7 @@ def _going(claim: ChildView) -> Decision | None:
         return None
     message = (
         f"volume claim {claim.name} is being deleted since {claim.deleted_at}; "
-        "a fresh one is made when it is gone"
+        "a fresh one is made when it is gone; delete the pods that still mount it"
     )
     reason = StalledReason.STORAGE_UNAVAILABLE.value
     return pause(reason, message, limits.POLL_SECONDS, shown=True)

@@ -22,7 +22,7 @@ from upgraderun_operator.decide.observation import Observation
 from upgraderun_operator.decide.planning import our_branch
 from upgraderun_operator.decide.readings import known
 from upgraderun_operator.decide.sights import Sight, sight
-from upgraderun_operator.decide.starting import planned_pod
+from upgraderun_operator.decide.starting import last_entry, planned_pod
 from upgraderun_operator.decide.tidying import old_pods_go, repository_goes, run_lease_goes
 from upgraderun_operator.decide.views import DestinationRefused, FoundPull, RemoteView
 from upgraderun_operator.journal.guards import AttemptIs
@@ -109,7 +109,10 @@ def deadline_has_passed(seen: Observation) -> bool:
 def run_took_too_long(seen: Observation) -> Decision:
     """Time with a live attempt is bounded; waiting for people or queues is free."""
     seconds = seen.run.spec.active_deadline_seconds
-    message = f"active for {int(active_seconds(seen))} s, at most {seconds} s were allowed"
+    message = (
+        f"active for {int(active_seconds(seen))} s, at most {seconds} s were allowed; it stood at "
+        f"{last_entry(seen)}"
+    )
     return end_run(seen, End("deadline_exceeded", message))
 
 

@@ -61,7 +61,7 @@ def verdict_decision(seen: Observation, verdict: Verdict, message: str) -> Decis
         (AttemptIs(planned.tag, planned.pod_uid),),
         blobs=(blob,),
         events=(event,),
-        point=None if stays else "outcome",
+        name="append" if stays else "outcome",
     )
     return append(seen, "VerdictHarvested", verdict.message, effect)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from upgraderun_operator.answers import Conflict, DeleteAnswer, Denied, NotFound, Ok, Unknown
+from upgraderun_operator.decide.decision import Need
 from upgraderun_operator.decide.effects import (
     AddFinalizer,
     DeleteClaim,
@@ -22,7 +23,7 @@ from upgraderun_operator.observe.world import World
 from upgraderun_operator.perform.creating import replaced
 from upgraderun_operator.perform.repository import Repository
 from upgraderun_operator.perform.results import Applied, Moved, NoAnswer, Result
-from upgraderun_operator.perform.table import Table
+from upgraderun_operator.perform.table import Binding, Table
 from upgraderun_operator.resources import CLAIMS, LEASES, PODS, UPGRADE_RUNS, Resource
 
 
@@ -64,15 +65,16 @@ class Cleanup:
 
 
 def cleanup_table(world: World) -> Table:
-    """Functions for everything that goes away, and for the finalizer."""
+    """Everything that goes away, and the finalizer."""
     cleanup = Cleanup(world)
+    release = Repository(world).release
     return {
-        DeletePod: cleanup.pod,
-        DeleteClaim: cleanup.claim,
-        DeleteRunLease: cleanup.run_lease,
-        ReleaseRepositoryLease: Repository(world).release,
-        AddFinalizer: cleanup.add_finalizer,
-        RemoveFinalizer: cleanup.remove_finalizer,
+        DeletePod: Binding("cleanup_pod", cleanup.pod, Need.OLD_PODS),
+        DeleteClaim: Binding("cleanup_pvc", cleanup.claim, Need.CLAIM),
+        DeleteRunLease: Binding("cleanup_run_lease", cleanup.run_lease, Need.LEASE),
+        ReleaseRepositoryLease: Binding("lease_release", release, Need.REPOSITORY),
+        AddFinalizer: Binding("finalizer_add", cleanup.add_finalizer),
+        RemoveFinalizer: Binding("finalizer_remove", cleanup.remove_finalizer),
     }
 
 

@@ -18,9 +18,10 @@ from upgraderun_operator.model.conditions import (
     ConditionType,
     LiveReason,
 )
+from upgraderun_operator.model.conflicts import CONFLICTS, next_step_of
 from upgraderun_protocol.ends import RequestDecision
 from upgraderun_protocol.limits import MESSAGE_MAX
-from upgraderun_protocol.outcomes import OUTCOMES
+from upgraderun_protocol.outcomes import OUTCOMES, ConflictKind
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 
@@ -108,7 +109,7 @@ def _succeeded(view: RunView) -> Verdict:
     lifecycle = view.state.lifecycle(suspended=view.wants_suspend)
     if outcome is not None:
         row = OUTCOMES[outcome.name]
-        message = f"{outcome.message or row.reason}; {row.next_step}"
+        message = f"{outcome.message or row.reason}; {_next_step(view)}"
         if lifecycle is Lifecycle.FINALIZING:
             return Verdict(UNKNOWN, LiveReason.FINALIZING, f"{row.reason}: {message}")
         return Verdict(TRUE if row.succeeded else FALSE, row.reason, message)
@@ -119,6 +120,13 @@ def _succeeded(view: RunView) -> Verdict:
         return Verdict(UNKNOWN, LiveReason.AWAITING_APPROVAL, _question(view))
     reason, message = _PROGRESS[lifecycle]
     return Verdict(UNKNOWN, reason, message)
+
+
+def _next_step(view: RunView) -> str:
+    """What a person does after the end; a contradiction knows it best."""
+    outcome, conflict = view.state.outcome, view.state.conflict
+    assert outcome is not None, "asked once the run has ended"
+    return next_step_of(outcome.name, None if conflict is None else conflict.kind)
 
 
 def _reconciling(view: RunView) -> Verdict:
@@ -224,7 +232,7 @@ def _stalled(view: RunView) -> Verdict:
         return Verdict(TRUE, wait.reason, wait.message)
     if outcome is not None and _succeeded(view).status is FALSE:
         row = OUTCOMES[outcome.name]
-        return Verdict(TRUE, row.reason, f"{row.reason}: {row.next_step}")
+        return Verdict(TRUE, row.reason, f"{row.reason}: {_next_step(view)}")
     return Verdict(FALSE, LiveReason.MOVING)
 
 
@@ -232,7 +240,11 @@ def _conflict(view: RunView) -> Verdict:
     conflict = view.state.conflict
     if conflict is None:
         return Verdict(FALSE, LiveReason.CONSISTENT)
-    message = f"expected {conflict.expected}; observed {conflict.observed}; nothing was touched"
+    row = CONFLICTS[ConflictKind(conflict.kind)]
+    message = (
+        f"{row.meaning}: expected {conflict.expected}; observed {conflict.observed}; "
+        f"nothing was touched; {row.next_step}"
+    )
     return Verdict(TRUE, conflict_reason(conflict.kind), message)
 
 

@@ -1,4 +1,4 @@
-"""What each kind of conflict means, and what a person can do about it. One table, no logic.
+"""What each kind of conflict means, and what a person can do about it: one table.
 
 The kinds themselves are `upgraderun_protocol.outcomes.ConflictKind`. The page `docs/reasons.md` is
 generated from here, so that the label of the alert leads to an entry.
@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from upgraderun_operator.model.conditions import ReasonRow
-from upgraderun_protocol.outcomes import ConflictKind
+from upgraderun_protocol.outcomes import OUTCOMES, ConflictKind
 
 _NEW_RUN: Final = "create a new run; it works on a volume of its own"
 _OTHER_WRITER: Final = "find out who made it and remove or rename it, then create a new run"
@@ -77,3 +77,10 @@ CONFLICTS: Final = MappingProxyType(
     }
 )
 """Meaning and next step of every kind of conflict."""
+
+
+def next_step_of(outcome: str, conflict: str | None) -> str:
+    """Say what a person does after an end: a kind of conflict knows it better than its outcome."""
+    if conflict is None:
+        return OUTCOMES[outcome].next_step
+    return CONFLICTS[ConflictKind(conflict)].next_step

@@ -14,15 +14,8 @@ from upgraderun_operator.observe.ports import (
     Runs,
     Writer,
 )
+from upgraderun_protocol.effects import FaultPoint, no_fault
 from upgraderun_protocol.redact import Redactor
-
-Fault = Callable[[str], None]
-"""Called with `<point>.<position>`; the null hook does nothing (reliability.md §5)."""
-
-
-def no_fault(_name: str) -> None:
-    """Pass: the hook of release images."""
-
 
 @dataclass(frozen=True, slots=True)
 class World:
@@ -39,4 +32,4 @@ class World:
     redactor: Redactor
     options: Callable[[], BuildOptions]
     identity: str
-    fault: Fault = no_fault
+    fault: FaultPoint = no_fault

@@ -48,8 +48,7 @@ class Appending:
         self._telling = telling
 
     async def append(self, seen: Observation, effect: Append) -> Result:
-        """Store, write, tell. May be repeated: entries are then replays."""
-        self._at(effect.point, "before")
+        """Store and write. May be repeated: entries are then replays."""
         for blob in effect.blobs:
             stored = await self._world.artifacts.put_bytes(seen.view.uid, blob)
             if not isinstance(stored, Stored):
@@ -57,19 +56,12 @@ class Appending:
         written = await self._world.writer.guarded_write(
             seen.view.ref, effect.guards, self._change_of(seen, effect)
         )
-        result = _result(written)
-        if not isinstance(result, Applied):
-            return result
-        self._at(effect.point, "applied")
+        return _result(written)
+
+    async def tell(self, seen: Observation, effect: Append) -> None:
+        """Tell people what stands now, best effort."""
         for event in effect.events:
             await self._telling.tell(seen.view.ref, event)
-        self._at(effect.point, "recorded")
-        self._at(effect.records, "recorded")
-        return result
-
-    def _at(self, point: str | None, position: str) -> None:
-        if point is not None:
-            self._world.fault(f"{point}.{position}")
 
     def _change_of(self, seen: Observation, effect: Append) -> Callable[[RunView], Change]:
         """Compute the change on the version that is written; another wish drops it."""
@@ -102,9 +94,10 @@ def _result(written: WriteResult) -> Result:
             return Moved(f"{type(failure.guard).__name__}: {failure.found}")
         case Contended():
             return Moved("other writers were faster")
-        case Full():
+        case Full(size):
             stalled = StalledReason.JOURNAL_FULL
-            return Refusal(stalled.value, f"{STALLS[stalled].meaning}; {STALLS[stalled].next_step}")
+            words = f"{STALLS[stalled].meaning}: it would have {size} bytes"
+            return Refusal(stalled.value, f"{words}; {STALLS[stalled].next_step}")
         case Contradicted(message, _):
             return Moved(message)
         case EpochFell():

@@ -6,6 +6,7 @@ fills refuses before the name is compared. Callers: `perform.table`.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from upgraderun_operator.answers import (
@@ -44,6 +45,25 @@ from upgraderun_operator.resources import (
 )
 
 _WORDS_MAX: Final = 400
+_MEND: Final = (
+    "mend what it names, such as a quota, an admission policy or a right; it is tried again every "
+    "five minutes"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """What is made: under which reason its refusal stalls a run, and in which words."""
+
+    reason: StalledReason
+    words: str
+
+
+_VOLUME: Final = _Child(StalledReason.STORAGE_UNAVAILABLE, "the workspace volume")
+_LEASE: Final = _Child(StalledReason.POD_UNSCHEDULABLE, "the run Lease")
+_POD: Final = _Child(StalledReason.POD_UNSCHEDULABLE, "the pod")
+_ACCOUNT: Final = _Child(StalledReason.POD_UNSCHEDULABLE, "the pod's service account")
+_REPORT: Final = _Child(StalledReason.STORAGE_UNAVAILABLE, "the UpgradeReport")
 
 
 class Creating:
@@ -58,14 +78,14 @@ class Creating:
         answer = await self._world.cluster.create(CLAIMS, seen.view.ref.namespace, effect.manifest)
         if isinstance(answer, Denied) and seen.claim is NOT_READ:
             return Exists(Need.CLAIM)
-        return _child(answer, StalledReason.STORAGE_UNAVAILABLE, Need.CLAIM, child_view)
+        return _child(answer, _VOLUME, Need.CLAIM, child_view)
 
     async def run_lease(self, seen: Observation, effect: CreateRunLease) -> Result:
         """Make the run Lease."""
         answer = await self._world.cluster.create(LEASES, seen.view.ref.namespace, effect.manifest)
         if isinstance(answer, Denied) and seen.lease is NOT_READ:
             return Exists(Need.LEASE)
-        return _child(answer, StalledReason.POD_UNSCHEDULABLE, Need.LEASE, child_view)
+        return _child(answer, _LEASE, Need.LEASE, child_view)
 
     async def pod(self, seen: Observation, effect: CreateRunnerPod | CreatePublisherPod) -> Result:
         """Make a pod, and before it the account it runs under, which has no rights at all."""
@@ -82,7 +102,7 @@ class Creating:
         def view(raw: KubeObject) -> PodView:
             return pod_view(raw, seen.now, self._world.redactor)
 
-        return _child(answer, StalledReason.POD_UNSCHEDULABLE, Need.POD, view)
+        return _child(answer, _POD, Need.POD, view)
 
     async def report(self, seen: Observation, effect: WriteReport) -> Result:
         """Create the UpgradeReport, or replace the version that was seen."""
@@ -91,7 +111,7 @@ class Creating:
             answer = await self._world.cluster.create(
                 UPGRADE_REPORTS, seen.view.ref.namespace, manifest
             )
-            return _created(answer, StalledReason.STORAGE_UNAVAILABLE)
+            return _created(answer, _REPORT)
         metadata = {
             **manifest["metadata"],
             "uid": effect.seen.uid,
@@ -108,7 +128,7 @@ class Creating:
         if isinstance(found, NotFound):
             manifest = _account_manifest(namespace, name)
             answer = await self._world.cluster.create(SERVICE_ACCOUNTS, namespace, manifest)
-            made = _created(answer, StalledReason.POD_UNSCHEDULABLE)
+            made = _created(answer, _ACCOUNT)
             if not isinstance(made, Applied):
                 return made
         elif not isinstance(found, Ok):
@@ -128,7 +148,7 @@ def _account_manifest(namespace: str, name: str) -> Mapping[str, Any]:
 
 
 def _child(
-    answer: CreateAnswer, reason: StalledReason, need: Need, view: Callable[[KubeObject], object]
+    answer: CreateAnswer, child: _Child, need: Need, view: Callable[[KubeObject], object]
 ) -> Result:
     """Say how the creation of a child ended that a rule may ask for."""
     match answer:
@@ -137,18 +157,18 @@ def _child(
         case AlreadyExists():
             return Exists(need)
         case _:
-            return _created(answer, reason)
+            return _created(answer, child)
 
 
-def _created(answer: CreateAnswer, reason: StalledReason) -> Result:
+def _created(answer: CreateAnswer, child: _Child) -> Result:
     match answer:
         case Ok() | AlreadyExists():
             return Applied()
         case NotFound():
             return NoAnswer("cluster", "the namespace is gone or going")
         case Denied(status, message):
-            words = f"the API server refused ({status}): {message}"
-            return Refusal(reason.value, words[:_WORDS_MAX])
+            words = f"the API server refused to make {child.words} ({status}): {message}"
+            return Refusal(child.reason.value, f"{words[:_WORDS_MAX]}; {_MEND}")
         case Unknown(cause, retry_after):
             return NoAnswer("cluster", cause, retry_after)
 

@@ -1,12 +1,15 @@
-"""Which function performs which effect, with the fault points around it (upgrade-run.md §14).
+"""The door to every effect: which function performs it, between which fault points (upgrade-run.md §14).
 
-Callers: `operating`, which adds the table of `finalize`. An effect without a function fails mypy's
-exhaustiveness in `reconcile` no less than the tidy test of fault points.
+Callers: `operating`, which adds the table of `finalize`. Nothing else calls a performing function, so
+that no effect is reached but between its points; the tidy test compares these tables with the closed
+union and with the rows of `upgraderun_protocol.effects`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from upgraderun_operator.decide.decision import Need
 from upgraderun_operator.decide.effects import (
     Announce,
     Append,
@@ -23,46 +26,67 @@ from upgraderun_operator.observe.world import World
 from upgraderun_operator.perform.appending import Appending
 from upgraderun_operator.perform.creating import Creating
 from upgraderun_operator.perform.repository import Repository
-from upgraderun_operator.perform.results import Applied, Result
+from upgraderun_operator.perform.results import Applied, NoAnswer, Result
 from upgraderun_operator.perform.telling import Telling
+from upgraderun_protocol.effects import Position
 
-Table = Mapping[type[Any], Callable[[Observation, Any], Awaitable[Result]]]
 
-_RECORDED_LATER = frozenset({"runner_pod", "publisher_pod"})
-"""Effects whose outcome is an entry of its own: that append passes their `recorded`."""
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """How one effect is performed and looked for.
+
+    `name`: its row in the table of effects; an append has its own. `look`: what the next pass reads to
+    see whether it stands; None: the run itself, which every pass reads. `after`: what follows it
+    for people's sake and may be missed.
+    """
+
+    name: str
+    perform: Callable[[Observation, Any], Awaitable[Result]]
+    look: Need | None = None
+    after: Callable[[Observation, Any], Awaitable[None]] | None = None
+
+
+Table = Mapping[type[Any], Binding]
 
 
 def table(world: World, telling: Telling) -> Table:
-    """Functions for everything that starts or goes on."""
+    """Everything that starts or goes on."""
     creating, repository = Creating(world), Repository(world)
+    appending = Appending(world, telling)
     return {
-        Append: Appending(world, telling).append,
-        TakeRepositoryLease: repository.take,
-        CreateClaim: creating.claim,
-        CreateRunLease: creating.run_lease,
-        CreateRunnerPod: creating.pod,
-        CreatePublisherPod: creating.pod,
-        WriteReport: creating.report,
-        Announce: telling.announce,
+        Append: Binding("append", appending.append, after=appending.tell),
+        TakeRepositoryLease: Binding("repository_lease", repository.take, Need.REPOSITORY),
+        CreateClaim: Binding("pvc", creating.claim, Need.CLAIM),
+        CreateRunLease: Binding("run_lease", creating.run_lease, Need.LEASE),
+        CreateRunnerPod: Binding("runner_pod", creating.pod, Need.POD),
+        CreatePublisherPod: Binding("publisher_pod", creating.pod, Need.POD),
+        WriteReport: Binding("report", creating.report, Need.REPORT),
+        Announce: Binding("event", telling.announce),
     }
 
 
 class Performer:
     """Performs one effect and decides nothing."""
 
-    def __init__(self, world: World, functions: Table) -> None:
+    def __init__(self, world: World, bindings: Table) -> None:
         self._world = world
-        self._functions = functions
+        self._bindings = bindings
 
     async def perform(self, seen: Observation, effect: Effect) -> Result:
         """Carry one effect out, passing its fault points."""
-        point: str | None = getattr(effect, "POINT", None)
-        if point is None:
-            return await self._functions[type(effect)](seen, effect)
-        self._world.fault(f"{point}.before")
-        result = await self._functions[type(effect)](seen, effect)
-        if isinstance(result, Applied):
-            self._world.fault(f"{point}.applied")
-            if point not in _RECORDED_LATER:
-                self._world.fault(f"{point}.recorded")
+        binding = self._bindings[type(effect)]
+        name = effect.name if isinstance(effect, Append) else binding.name
+        self._world.fault(name, Position.BEFORE)
+        result = await binding.perform(seen, effect)
+        if not isinstance(result, Applied):
+            return result
+        if self._world.fault(name, Position.REPLY_LOST):
+            return NoAnswer("cluster", "the reply was lost")
+        self._world.fault(name, Position.APPLIED)
+        if binding.after is not None:
+            await binding.after(seen, effect)
+        if isinstance(effect, Append):
+            # An append is its own record; it may be that of a pod, too.
+            for recorded in (name, *((effect.records,) if effect.records else ())):
+                self._world.fault(recorded, Position.RECORDED)
         return result
