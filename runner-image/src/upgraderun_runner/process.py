@@ -241,11 +241,15 @@ async def _concluded(speaking: Speaking, work: Work) -> Conclusion:
         raise
     except Exception as error:  # noqa: BLE001 - the one exit of the process
         error_id = speaking.machine.seams.new_id()[:12]
-        kind = type(error).__name__
         speaking.machine.log(f"error {error_id}: {_trace(error)}")
         await _record_what_waits(speaking)
-        return Conclusion("failed", f"error {error_id} ({kind}): {error}")
+        return failed(speaking.journal.tag, error_id, error)
     return conclusion
+
+
+def failed(tag: str, error_id: str, error: Exception) -> Conclusion:
+    """The end of a run by a bug: the id finds the trace in the log of the pod."""
+    return Conclusion("failed", f"error {error_id} in {tag} ({type(error).__name__}): {error}")
 
 
 async def _record_what_waits(speaking: Speaking) -> None:

@@ -88,7 +88,8 @@ async def _in_workspace(speaking: Speaking, offer: Offer, root: Path) -> Conclus
     frozen = _frozen(speaking)
     if frozen is not None:
         return frozen
-    return Conclusion(end.outcome, end.message, await store_end_report(bench, view, end))
+    told, report = await store_end_report(bench, view, end)
+    return Conclusion(told.outcome, told.message, report)
 
 
 async def _session(speaking: Speaking, offer: Offer, root: Path) -> Session:

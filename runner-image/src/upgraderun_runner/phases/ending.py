@@ -14,7 +14,9 @@ from upgraderun_runner.agent.report import (
     held_notes,
     validation_notes,
 )
+from upgraderun_runner.agent.telling import in_whole_words
 from upgraderun_runner.agent.view import RunView, StepView
+from upgraderun_runner.ecosystems.base import ValidationRecord
 from upgraderun_runner.evidence import ValidationEvidence
 from upgraderun_runner.tools.bench import Bench
 from upgraderun_runner.tools.proposing import all_changes, promotions
@@ -22,17 +24,21 @@ from upgraderun_runner.workspace.diff import diff_trees, patch_of
 from upgraderun_runner.workspace.limits import PATCH_BYTES_MAX
 
 
-async def store_end_report(bench: Bench, view: RunView, end: End) -> Sha256:
-    """Build and store the report of an end; its digest goes into the verdict."""
-    facts = await _facts(bench, view, end)
-    return await bench.journal.store(to_bytes(build_report(facts, bench.redactor)))
+async def store_end_report(bench: Bench, view: RunView, end: End) -> tuple[End, Sha256]:
+    """Word the end, build and store its report; message and digest go into the verdict."""
+    after = await _last_validation(bench, view)
+    record = None if after is None else after.record
+    told = in_whole_words(end, view, record)
+    facts = await _facts(bench, view, told, record)
+    return told, await bench.journal.store(to_bytes(build_report(facts, bench.redactor)))
 
 
-async def _facts(bench: Bench, view: RunView, end: End) -> ReportFacts:
+async def _facts(
+    bench: Bench, view: RunView, end: End, after: ValidationRecord | None
+) -> ReportFacts:
     tree = await bench.tree()
     diff = await diff_trees(bench.git, bench.context.base_tree, tree)
     patch = await patch_of(bench.git, bench.context.base_tree, tree, PATCH_BYTES_MAX)
-    after = await _last_validation(bench, view)
     changes = all_changes(await promotions(bench))
     target = view.target
     return ReportFacts(
@@ -42,12 +48,12 @@ async def _facts(bench: Bench, view: RunView, end: End) -> ReportFacts:
         patch=patch.text,
         patch_is_cut=patch.truncated,
         baseline=bench.baseline,
-        after=None if after is None else after.record,
+        after=after,
         notes=(
             *await _refusals(bench, view),
             *(() if target is None else closure_notes(changes, target.name)),
             *held_notes(changes),
-            *(() if after is None else validation_notes(bench.baseline, after.record)),
+            *(() if after is None else validation_notes(bench.baseline, after)),
             *(candidate_notes(bench.candidates) if target is None else _others(bench, view)),
             *bench.context.profile.notes,
         ),

@@ -15,19 +15,10 @@ from upgraderun_protocol.canonical import digest_of
 from upgraderun_protocol.entries import EntryState
 from upgraderun_protocol.ids import Sha256
 from upgraderun_protocol.records import to_bytes, to_json
-from upgraderun_runner.agent.report import (
-    ReportFacts,
-    candidate_notes,
-    counted_reasons,
-    refusal_notes,
-    validation_notes,
-    why_nothing,
-)
 from upgraderun_runner.ecosystems.base import (
     AcquisitionFailed,
     AcquisitionRecord,
     CandidateList,
-    CheckState,
     ProfileOptions,
     ProjectProfile,
     Refusal,
@@ -43,7 +34,6 @@ from upgraderun_runner.ecosystems.requests import (
     CandidatesRequest,
     ValidationRequest,
 )
-from upgraderun_runner.errors import RunEnds
 from upgraderun_runner.evidence import (
     RECORD_VERSION,
     AcquireEvidence,
@@ -51,9 +41,14 @@ from upgraderun_runner.evidence import (
     ContextRecord,
     ValidationEvidence,
 )
+from upgraderun_runner.phases.ends import (
+    baseline_problem,
+    not_acquired,
+    nothing_eligible,
+    unsupported,
+)
 from upgraderun_runner.phases.session import PhaseStep, Session
 from upgraderun_runner.phases.workspace import OpenWorkspace, remove_older
-from upgraderun_runner.text import essence
 from upgraderun_runner.tools.bench import Bench
 from upgraderun_runner.workspace.protected import HOUSE_GLOBS, ProtectedPaths
 from upgraderun_runner.workspace.snapshot import make_snapshot
@@ -123,11 +118,7 @@ async def _context(session: Session, workspace: OpenWorkspace) -> ContextRecord:
     try:
         profile = await _profile(session, workspace)
     except Unsupported as error:
-        notes = refusal_notes(error.refusals)
-        more = f" (and {len(notes) - 1} more)" if len(notes) > 1 else ""
-        raise await step.ends(
-            ReportFacts("unsupported", f"{notes[0]}{more}", notes=notes)
-        ) from error
+        raise await step.ends(unsupported(error.refusals)) from error
     protected = protected_paths(session, profile)
     context = ContextRecord(
         version=RECORD_VERSION,
@@ -231,24 +222,13 @@ async def _acquired(session: Session, workspace: OpenWorkspace, context: Context
         try:
             record = await session.ecosystem.acquire(commands, request)
         except AcquisitionFailed as error:
-            raise await _acquisition_ends(step, error, context) from error
+            raise await step.ends(not_acquired(error, context.profile.registries)) from error
         except Unsupported as error:
-            notes = refusal_notes(error.refusals)
-            raise await step.ends(ReportFacts("unsupported", notes[0], notes=notes)) from error
+            raise await step.ends(unsupported(error.refusals)) from error
     evidence = AcquireEvidence(RECORD_VERSION, record, commands.executed)
     digest = await session.journal.store(to_bytes(evidence))
     step.done({"cache": name, "generation": str(workspace.layout.generation)}, {"manifest": digest})
     return Acquired(record, cache)
-
-
-async def _acquisition_ends(
-    step: PhaseStep, error: AcquisitionFailed, context: ContextRecord
-) -> RunEnds:
-    where = error.host or ", ".join(context.profile.registries)
-    message = f"{where}: {error.reason}: {essence(error.text)}"
-    return await step.ends(
-        ReportFacts("acquisition_failed", message, notes=tuple(error.text.splitlines()[:20]))
-    )
 
 
 # Phase 5
@@ -281,7 +261,8 @@ async def _baseline(
             ),
         )
     session.fault("validation", "applied")
-    refused = _baseline_problem(session, record)
+    require_tests = session.bundle.policy.require_tests
+    refused = baseline_problem(workspace.base, record, require_tests=require_tests)
     if refused is not None:
         raise await step.ends(refused)
     digest = await session.journal.store(
@@ -298,42 +279,6 @@ async def _baseline(
         {"record": digest},
     )
     return record
-
-
-def _baseline_problem(session: Session, record: ValidationRecord) -> ReportFacts | None:
-    """Why the run can't start from this tree, or None (§7.2)."""
-    notes = validation_notes(record, record)
-    if not record.conclusive:
-        reason = "; ".join(record.reasons) or "a check could not be concluded"
-        return ReportFacts(
-            "baseline_inconclusive",
-            f"before any change: {reason}",
-            baseline=record,
-            notes=notes,
-        )
-    if not record.clean:
-        failing = [
-            f"{check.name}: {finding.key}"
-            for check in record.checks
-            if check.kind == "gate"
-            for finding in check.findings
-        ]
-        first = failing[0] if failing else "a gate check has findings"
-        return ReportFacts(
-            "baseline_failing",
-            f"before any change {len(failing)} findings: {first}",
-            baseline=record,
-            notes=notes,
-        )
-    absent = [c for c in record.checks if c.name == "test" and c.state is CheckState.ABSENT]
-    if session.bundle.policy.require_tests and (absent or not record.tests_exist):
-        return ReportFacts(
-            "baseline_inconclusive",
-            "the policy requires tests and none was run",
-            baseline=record,
-            notes=notes,
-        )
-    return None
 
 
 # Phase 6
@@ -363,9 +308,9 @@ async def _candidates(
         try:
             candidates = await session.ecosystem.candidates(commands, request)
         except AcquisitionFailed as error:
-            raise await _acquisition_ends(step, error, context) from error
+            raise await step.ends(not_acquired(error, context.profile.registries)) from error
     if not candidates.ranked:
-        raise await step.ends(_nothing_eligible(candidates))
+        raise await step.ends(nothing_eligible(candidates))
     best = candidates.ranked[0]
     digest = await session.journal.store(
         to_bytes(CandidatesEvidence(RECORD_VERSION, candidates, commands.executed))
@@ -408,17 +353,6 @@ def _selection(session: Session) -> SelectionOptions:
 def _pair_of(target: str) -> tuple[str, str]:
     name, _, version = target.rpartition("@")
     return name, version
-
-
-def _nothing_eligible(candidates: CandidateList) -> ReportFacts:
-    """`requires_newer_toolchain` if the toolchain alone keeps some version out (§5.1)."""
-    outcome = "requires_newer_toolchain" if candidates.toolchain_alone_blocks else "no_candidate"
-    return ReportFacts(
-        outcome,
-        why_nothing(candidates),
-        notes=candidate_notes(candidates),
-        counts=counted_reasons(candidates.candidates),
-    )
 
 
 @contextmanager
