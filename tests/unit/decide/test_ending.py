@@ -115,6 +115,16 @@ class TestOrder:
         decision = seen(**{**LEFT, "record": ABSENT, "announced": frozenset()})
         assert decision.message.startswith("nothing newer; ")
 
+    def test_announces_the_reports_words_where_the_entry_holds_their_beginning(self) -> None:
+        shown = replace(report("NoCandidate"), message="nothing newer of six dependencies")
+        decision = seen(**{**LEFT, "record": ABSENT, "report": shown, "announced": frozenset()})
+        assert decision.message.startswith("nothing newer of six dependencies; ")
+
+    def test_announces_no_strangers_words(self) -> None:
+        shown = replace(report("NoCandidate", owner="somebody"), message="anything")
+        decision = seen(**{**LEFT, "record": ABSENT, "report": shown, "announced": frozenset()})
+        assert decision.message.startswith("nothing newer; ")
+
     def test_announces_what_to_do_next_however_long_the_words_are(self) -> None:
         record = a_record("no_candidate", message="m" * MESSAGE_MAX)
         decision = seen(**{**LEFT, "record": record, "announced": frozenset()})

@@ -135,7 +135,13 @@ def ended(seen: Observation) -> Outcome:
 
 
 def _words(seen: Observation, outcome: Outcome) -> str:
-    """The end in a sentence: the runner's own words where its record ends the same way."""
-    record = known(seen.record)
+    """The end in a sentence: the runner's own words where its record ends the same way.
+
+    Else what the report says of this end: an entry has room for the beginning only.
+    """
+    record, report = known(seen.record), known(seen.report)
     own = getattr(record, "message", "") if getattr(record, "outcome", "") == outcome.name else ""
-    return own or outcome.message or OUTCOMES[outcome.name].reason
+    reason = OUTCOMES[outcome.name].reason
+    if report is not None and (report.owner_uid, report.outcome) == (seen.view.uid, reason):
+        own = own or report.message
+    return own or outcome.message or reason

@@ -148,13 +148,17 @@ class RemoteView:
 
 @dataclass(frozen=True, slots=True)
 class ReportView:
-    """The UpgradeReport that stands there. `outcome` is its first field, `digest` what it shows."""
+    """The UpgradeReport that stands there. `outcome` is its first field, `digest` what it shows.
+
+    `message`: the end in whole words; the journal's entry has room for their beginning only.
+    """
 
     uid: str
     owner_uid: str | None
     outcome: str
     digest: str | None
     version: ResourceVersion
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,12 @@ from upgraderun_operator.model.conditions import (
     ConditionType,
     StalledReason,
 )
+from upgraderun_operator.model.conflicts import CONFLICTS
 from upgraderun_protocol.outcomes import ConflictKind
 
 TEXT_MAX: Final = 512
 _TOO_NEW: Final = StalledReason.JOURNAL_TOO_NEW
+_BROKEN: Final = ConflictKind.JOURNAL_BROKEN
 
 
 def broken_status(
@@ -29,8 +31,9 @@ def broken_status(
     """
     kind = ConditionType.STALLED if too_new else ConditionType.CONFLICT
     told = {kind.value, ConditionType.STALLED.value, ConditionType.RECONCILING.value}
-    reason = _TOO_NEW.value if too_new else conflict_reason(ConflictKind.JOURNAL_BROKEN.value)
-    text = f"{message}; {STALLS[_TOO_NEW].next_step}" if too_new else message
+    reason = _TOO_NEW.value if too_new else conflict_reason(_BROKEN.value)
+    step = STALLS[_TOO_NEW].next_step if too_new else CONFLICTS[_BROKEN].next_step
+    text = f"{message[: 2 * TEXT_MAX - len(step) - 2]}; {step}"
     known = status.get("conditions")
     conditions = list(known) if isinstance(known, list) else []
     before = next((item for item in conditions if item.get("type") == kind.value), None)
@@ -40,7 +43,7 @@ def broken_status(
         "type": kind.value,
         "status": ConditionStatus.TRUE.value,
         "reason": reason,
-        "message": text[: 2 * TEXT_MAX],
+        "message": text,
         "lastTransitionTime": now,
         "observedGeneration": generation,
     }

@@ -56,6 +56,7 @@ def report_view(raw: Raw) -> ReportView:
         outcome=str(raw.get("outcome", "")),
         digest=raw.get("presentationSha256"),
         version=ResourceVersion(metadata["resourceVersion"]),
+        message=str(raw.get("message", "")),
     )
 
 

@@ -59,6 +59,13 @@ def as_explained(end: End, view: RunView) -> End:
     return End(UNEXERCISED, f"{reason} (the agent's end: {end.outcome})")
 
 
+def exhausted(view: RunView) -> End:
+    """The end of a decision list that didn't lead to a proposal (§2 "Scripted")."""
+    count = len(view.settled)
+    message = f"the decision list ended after {count} decisions without a proposal"
+    return as_explained(End("ended_without_proposal", message), view)
+
+
 def _blocked(step: StepView, view: RunView) -> End:
     assert step.call is not None, "a done step had a valid decision"
     code = step.call.arguments.get("code")

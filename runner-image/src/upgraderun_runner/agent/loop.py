@@ -13,7 +13,7 @@ from upgraderun_protocol.entries import EntryState
 from upgraderun_protocol.records import to_json
 from upgraderun_runner.agent.agents import Decide
 from upgraderun_runner.agent.calls import Call, read_call, tool_name
-from upgraderun_runner.agent.ending import End, as_explained, end_of
+from upgraderun_runner.agent.ending import End, as_explained, end_of, exhausted
 from upgraderun_runner.agent.history import History
 from upgraderun_runner.agent.limits import limit_reached
 from upgraderun_runner.agent.policy import Abort, Deny, Facts, Write, rule_on
@@ -52,7 +52,7 @@ class Loop:
                 self._control.check()
                 value = self._decide(view)
                 if value is None:
-                    end = as_explained(End("ended_without_proposal", _exhausted(view)), view)
+                    end = exhausted(view)
             if end is not None:
                 await self._bench.journal.flush()
                 self._bench.clean_promoted()
@@ -183,7 +183,3 @@ def _acquisition(error: AcquisitionFailed) -> ToolFailed:
     }
     said = f"{error.host}: {error.reason}: {essence(error.text)}"
     return ToolFailed("acquisition_failed", said, details)
-
-
-def _exhausted(view: RunView) -> str:
-    return f"the decision list ended after {len(view.settled)} decisions without a proposal"

@@ -193,7 +193,7 @@ def _require_no_violation(bench: Bench, step: Step, staged: StagedPair, outcome:
     delete_staging(bench.layout, step.id, bench.fault)
     raise ToolFailed(
         reason,
-        _refusal(staged) or reason,
+        refusal_of(staged) or reason,
         {
             "violations": to_json(staged.violations),
             "changes": to_json(staged.changes),
@@ -203,7 +203,7 @@ def _require_no_violation(bench: Bench, step: Step, staged: StagedPair, outcome:
     )
 
 
-def _refusal(staged: StagedPair) -> str:
+def refusal_of(staged: StagedPair) -> str:
     """One violation in full; several by code and subject, so that none is cut away."""
     if not staged.violations:
         return essence(staged.text)

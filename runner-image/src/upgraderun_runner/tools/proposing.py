@@ -57,7 +57,7 @@ async def prepare_proposal(
     diff = await diff_trees(bench.git, bench.context.base_tree, tree)
     failures = await _failures(bench, view, tree, diff, validation)
     if failures:
-        raise _not_ready(failures)
+        raise not_ready(failures)
     assert validation is not None, "readiness asks for an accepted validation"
     recipe = await _recipe(bench, step, arguments, diff, validation)
     bench.fault("proposal_objects", "applied")
@@ -212,7 +212,8 @@ async def _failures(
     return failures_of(candidate) + refused
 
 
-def _not_ready(failures: tuple[Failure, ...]) -> ToolFailed:
+def not_ready(failures: tuple[Failure, ...]) -> ToolFailed:
+    """The refusal of a tree that may not become the commit: every failure of §10."""
     codes = {failure.code for failure in failures}
     reason = UNEXERCISED if codes == {UNEXERCISED} else NOT_READY
     shown = "; ".join(f"{failure.code}: {failure.detail}" for failure in failures)
