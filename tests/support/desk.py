@@ -40,7 +40,7 @@ from upgraderun_operator.journal.run import RunView
 from upgraderun_operator.journal.writes import Change, Done
 from upgraderun_operator.keys import Key, Wake
 from upgraderun_operator.observe.seen import SeenVersions
-from upgraderun_operator.observe.world import Fault, World, no_fault
+from upgraderun_operator.observe.world import World
 from upgraderun_operator.operating import build_reconciler
 from upgraderun_operator.resources import (
     CLAIMS,
@@ -52,6 +52,7 @@ from upgraderun_operator.resources import (
     UPGRADE_RUNS,
     Resource,
 )
+from upgraderun_protocol.effects import FaultPoint, no_fault
 from upgraderun_protocol.entries import Draft
 from upgraderun_protocol.ids import Epoch, Sha256
 from upgraderun_protocol.records import to_bytes
@@ -196,7 +197,7 @@ async def open_desk(
     *,
     epoch: int = 1,
     clock: MovedClock | None = None,
-    fault: Fault = no_fault,
+    fault: FaultPoint = no_fault,
 ) -> AsyncIterator[Desk]:
     """Be one leader until the block ends."""
     clock = clock or MovedClock()

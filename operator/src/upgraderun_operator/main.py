@@ -143,7 +143,7 @@ class Bell:
 class Operator:
     """One replica: serves the runner API always, reconciles while it leads."""
 
-    def __init__(self, settings: Settings, outside: Outside, fault: Fault) -> None:
+    def __init__(self, settings: Settings, outside: Outside, fault: FaultPoint) -> None:
         clock = outside.clock
         self._settings = settings
         self._outside = outside
@@ -258,7 +258,7 @@ class Operator:
         accounts = Accounts(RUNNER_ACCOUNT, PUBLISHER_ACCOUNT)
         return RunnerApi(tools, tokens, accounts, self._redactor, self._sightings)
 
-    def _world(self, fault: Fault) -> World:
+    def _world(self, fault: FaultPoint) -> World:
         outside = self._outside
         return World(
             cluster=outside.client,

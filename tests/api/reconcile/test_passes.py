@@ -16,6 +16,7 @@ from upgraderun_operator import limits
 from upgraderun_operator.answers import Ok
 from upgraderun_operator.keys import of_pod
 from upgraderun_operator.resources import CLAIMS, LEASES, PODS, Resource
+from upgraderun_protocol.effects import Position
 from upgraderun_protocol.ids import RunUid
 from upgraderun_protocol.slugs import child_name
 
@@ -68,8 +69,8 @@ async def test_what_a_killed_start_made_is_adopted(
 ) -> None:
     play = await make(policy=NO_FORGE, **BASELINE)
 
-    def kill(reached: str) -> None:
-        if reached == point:
+    def kill(effect: str, position: Position) -> None:
+        if f"{effect}.{position}" == point:
             raise Killed
 
     async with open_desk(cluster, tmp_path / "store", fault=kill) as killed:
@@ -87,8 +88,8 @@ async def test_a_killed_start_is_taken_up_where_its_own_volume_fills_the_quota(
     """The API server refuses the volume for its quota before it compares the name."""
     play = await make(policy=NO_FORGE, **BASELINE)
 
-    def kill(reached: str) -> None:
-        if reached == "pvc.applied":
+    def kill(effect: str, position: Position) -> None:
+        if (effect, position) == ("pvc", Position.APPLIED):
             raise Killed
 
     async with open_desk(cluster, tmp_path / "store", fault=kill) as killed:
@@ -155,8 +156,8 @@ async def test_what_is_kept_grows_old(make: Make, cluster: ApiServer, tmp_path: 
     """A pass that took longer than a leader may believe in itself reads the run again."""
     play = await make(policy=NO_FORGE, **BASELINE)
 
-    def dawdle(point: str) -> None:
-        if point == "pvc.applied":
+    def dawdle(effect: str, position: Position) -> None:
+        if (effect, position) == ("pvc", Position.APPLIED):
             slow.clock.passed += limits.KEPT_SECONDS_MAX + 1
 
     async with open_desk(cluster, tmp_path / "store", fault=dawdle) as slow:
@@ -171,8 +172,8 @@ async def test_a_wish_that_comes_inside_a_pass_is_seen_by_its_next_write(
 ) -> None:
     play = await make(policy=NO_FORGE, **BASELINE)
 
-    def cancel(point: str) -> None:
-        if point == "pvc.applied":
+    def cancel(effect: str, position: Position) -> None:
+        if (effect, position) == ("pvc", Position.APPLIED):
             patch = '{"spec":{"cancel":true}}'
             where = ("-n", play.namespace, "patch", "upgraderuns", play.name, "--type=merge")
             cluster.kubectl(*where, "-p", patch)

@@ -17,12 +17,12 @@ from support.journal_story import TO_FROZEN, answer, ask, draft, end, pull_reque
 from support.replicas import PUBLISHER, Answer, Replica, Scene, make_scene, serve
 from upgraderun_operator.answers import Ok, Stored
 from upgraderun_operator.api.context import Tools
-from upgraderun_operator.api.tokens import FAULT_POINTS
 from upgraderun_operator.build.frozen import FrozenAdmission, frozen_bytes
 from upgraderun_operator.model.objects import parse_policy, parse_run
 from upgraderun_operator.model.policy import ResolvedPolicy, resolve
 from upgraderun_operator.resources import SECRETS, UPGRADE_RUNS
 from upgraderun_protocol.bundle import EarlierProposals
+from upgraderun_protocol.effects import EFFECTS, Position
 from upgraderun_protocol.ids import Sha256
 
 pytestmark = pytest.mark.api
@@ -290,34 +290,51 @@ class KilledError(RuntimeError):
 class TestCrash:
     """RP10: a crash around the mint costs one count at most, and never a second claim."""
 
-    @pytest.mark.parametrize("point", FAULT_POINTS)
-    async def test_the_next_replica_mints_under_the_next_count(
-        self, scene: Scene, host: Host, cluster: ApiServer, tmp_path: Path, point: str
+    @pytest.mark.parametrize(
+        ("purpose", "position"),
+        [
+            (name.removesuffix("_token"), position)
+            for name in ("clone_token", "push_token")
+            for position in EFFECTS[name].positions
+        ],
+    )
+    async def test_the_next_call_mints_under_the_next_count(
+        self,
+        scene: Scene,
+        host: Host,
+        cluster: ApiServer,
+        tmp_path: Path,
+        purpose: str,
+        position: Position,
     ) -> None:
-        purpose, _, position = point.partition("_token.")
+        reached: list[str] = []
 
-        def fault(name: str) -> None:
-            if name == point:
-                raise KilledError(name)
+        def fault(effect: str, passed: Position) -> bool:
+            if (effect, passed) != (f"{purpose}_token", position) or reached:
+                return False
+            reached.append(effect)
+            if position is Position.REPLY_LOST:
+                return True
+            raise KilledError(effect)
 
-        def dying(tools: Tools) -> Tools:
+        def struck(tools: Tools) -> Tools:
             return replace(tools, fault=fault)
 
         token = await (started if purpose == "clone" else delivering)(scene)
-        async with serve(cluster, tmp_path / "store", through=dying) as replica:
-            dead = Scene(replica, scene.ref, scene.pods)
-            killed = await call(dead, token, purpose)
+        async with serve(cluster, tmp_path / "store", through=struck) as replica:
+            first = await call(Scene(replica, scene.ref, scene.pods), token, purpose)
         counted = [one for one in await mints(scene) if one[1] == purpose]
 
         again = await call(scene, token, purpose)
 
-        assert (500, 200) == (killed.status, again.status)
-        assert (0 if position == "before" else 1) == len(counted)
+        lost = position is Position.REPLY_LOST
+        assert (503 if lost else 500, 200) == (first.status, again.status)
+        assert 1 == len(counted) == len(reached)
         after = [one for one in await mints(scene) if one[1] == purpose]
-        assert len(counted) + 1 == len(after)
+        assert 2 == len(after)
         level = "contents:write" if purpose == "push" else "contents:read"
         minted = [one for one in minted_at(host) if level in one]
-        assert len(minted) == (2 if position == "applied" else 1)
+        assert len(minted) == (1 if position is Position.BEFORE else 2)
 
 
 async def call(scene: Scene, token: str, purpose: str) -> Answer:

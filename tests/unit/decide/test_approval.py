@@ -116,7 +116,7 @@ class TestAsking:
         assert request.data["nonce"] == NONCE
         assert request.data["expiresAt"] == at(168 * 3600)
         assert sha256_of(decision.what.blobs[0]) == content.presentation_sha256
-        assert decision.what.point == "request"
+        assert decision.what.name == "request"
         assert SeqIs(scene.fold.seq) in decision.what.guards
         assert "kubectl get upgradereport run -n team" in decision.what.events[0].message
 
@@ -365,7 +365,7 @@ class TestGrant:
             FROZEN_COMMIT,
         )
         assert intent.id == "d1"
-        assert decision.what.point == "grant"
+        assert decision.what.name == "grant"
         assert decision.what.same_wish
         assert SeqIs(scene.fold.seq) in decision.what.guards
         told = from_bytes(Bundle, decision.what.blobs[0])

@@ -316,7 +316,7 @@ class TestVerdict:
         assert outcome.data["outcome"] == "no_candidate"
         assert outcome.data["verdictId"] == "v1"
         assert outcome.artifacts["report"] == REPORT
-        assert decision.what.point == "outcome"
+        assert decision.what.name == "outcome"
 
     def test_of_a_frozen_proposal_ends_only_the_attempt(self) -> None:
         message = self.verdict(outcome="proposal_prepared", exit_code=0, proposal_digest=DIGEST)

@@ -75,7 +75,7 @@ def test_an_open_push_is_settled_by_the_next_publisher() -> None:
     assert isinstance(decision.what, Append)
     (intent,) = decision.what.change.drafts
     assert intent.id == "d2"
-    assert decision.what.point is None
+    assert decision.what.name == "append"
     told = from_bytes(Bundle, decision.what.blobs[0])
     assert told.delivery is not None
     assert told.delivery.approvers == ("anna",)
@@ -129,7 +129,7 @@ class TestDenied:
         decision = seen(denied(-400), **parts)
         assert isinstance(decision.what, Append)
         assert ["push/2", "d2"] == [draft.id for draft in decision.what.change.drafts]
-        assert decision.what.point == "grant"
+        assert decision.what.name == "grant"
 
     def test_of_the_pull_request_counts_like_one_of_the_push(self) -> None:
         scene = Scene().publishing().entry("push/1", "push", data={"commit": FROZEN_COMMIT})

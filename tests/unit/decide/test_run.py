@@ -25,13 +25,10 @@ from support.scenes import (
 from upgraderun_operator.decide.chain import Chain, render, rule_name, sentence
 from upgraderun_operator.decide.decision import Decision, Look, Pause
 from upgraderun_operator.decide.effects import (
-    POINTS,
-    POSITIONS,
     Append,
     CreatePublisherPod,
     CreateRunLease,
     CreateRunnerPod,
-    fault_names,
 )
 from upgraderun_operator.decide.observation import Observation, read_time
 from upgraderun_operator.decide.readings import ABSENT, Unreadable
@@ -123,7 +120,7 @@ def _outside_only_where_allowed(row: Any, decision: Decision) -> None:
     """A push needs freshness, an approval, and no wish against it; so does a new pod."""
     stage, cancel, suspend, deleting, fresh, _, world = row
     what = decision.what
-    grants = isinstance(what, Append) and what.point == "grant"
+    grants = isinstance(what, Append) and what.name == "grant"
     starts = isinstance(what, CreateRunnerPod | CreatePublisherPod)
     if grants or starts:
         assert fresh, row
@@ -193,11 +190,6 @@ def test_a_chain_that_is_mentioned_twice_is_rendered_once() -> None:
     outer = Chain("outer", "Outer?", when, (inner, inner))
     assert render(outer).count("## inner") == 1
     assert "1. [inner](#inner): Asked always." in render(outer)
-
-
-def test_fault_points_are_computed_from_the_effects() -> None:
-    assert len(fault_names()) == len(POINTS) * len(POSITIONS) == 27
-    assert "runner_pod.applied" in fault_names()
 
 
 @pytest.mark.parametrize("text", ["", "x", "2026-01-01T00:00:00"])

@@ -76,7 +76,7 @@ def test_a_conflict_is_one_append_of_entry_and_outcome() -> None:
     assert isinstance(decision.what, Append)
     assert decision.what.change.drafts[1].data["conflict"] == "foreign_pod"
     assert decision.what.events[0].reason == "Conflict"
-    assert decision.what.point == "outcome"
+    assert decision.what.name == "outcome"
 
 
 class TestVolume:

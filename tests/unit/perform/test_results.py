@@ -34,7 +34,7 @@ from upgraderun_operator.decide.effects import (
 )
 from upgraderun_operator.decide.readings import ABSENT
 from upgraderun_operator.decide.views import ChildView, Holder, RepositoryLeaseView
-from upgraderun_operator.finalize.cleanup import Cleanup, cleanup_table
+from upgraderun_operator.finalize.cleanup import Cleanup
 from upgraderun_operator.journal.guards import GuardFailure, NoVerdict
 from upgraderun_operator.journal.writes import (
     Broken,
@@ -51,12 +51,22 @@ from upgraderun_operator.journal.writes import (
 from upgraderun_operator.model.report import content_of
 from upgraderun_operator.observe.repository import FROZEN_ANNOTATION
 from upgraderun_operator.observe.world import World
+from upgraderun_operator.operating import bindings
 from upgraderun_operator.perform.appending import Appending
 from upgraderun_operator.perform.creating import Creating
 from upgraderun_operator.perform.repository import Repository
 from upgraderun_operator.perform.results import Applied, Exists, Moved, NoAnswer, Refusal, RunGone
-from upgraderun_operator.perform.table import Performer, table
+from upgraderun_operator.perform.table import Performer
 from upgraderun_operator.perform.telling import TRIES_MAX, Telling
+from upgraderun_protocol.effects import (
+    EFFECTS,
+    FaultPoint,
+    Position,
+    Program,
+    effects_of,
+    no_fault,
+)
+from upgraderun_protocol.ends import MintPurpose
 from upgraderun_protocol.entries import Draft, EntryState
 from upgraderun_protocol.ids import EntryId, Epoch, PodUid
 from upgraderun_protocol.redact import Redactor
@@ -139,8 +149,27 @@ class Leading:
         raise AssertionError(f"asked to get above {seen}")
 
 
+@dataclass
+class Passed:
+    """Notes the points that are passed; says of one that its reply is lost."""
+
+    lost: str = ""
+    names: list[str] = field(default_factory=list)
+
+    def __call__(self, effect: str, position: Position, /) -> bool:
+        self.names.append(f"{effect}.{position}")
+        return self.names[-1] == self.lost
+
+
+def performer(outside: World) -> Performer:
+    """The door that the operator uses."""
+    return Performer(outside, bindings(outside, Telling(outside)))
+
+
 def world(
-    cluster: Answering | None = None, writing: Writing | None = None, points: Any = None
+    cluster: Answering | None = None,
+    writing: Writing | None = None,
+    points: FaultPoint | None = None,
 ) -> World:
     writing = writing or Writing()
     return World(
@@ -155,7 +184,7 @@ def world(
         redactor=Redactor(),
         options=lambda: OPTIONS,
         identity="operator-0",
-        fault=points.append if points is not None else lambda _name: None,
+        fault=points if points is not None else no_fault,
     )
 
 
@@ -379,18 +408,19 @@ class TestAppend:
     """Artifacts, then the write, then Events; texts are redacted."""
 
     async def test_stores_first_and_tells_last(self) -> None:
-        points: list[str] = []
+        points = Passed()
         cluster, writing = Answering({}), Writing()
         outside = world(cluster, writing, points)
         event = EventText("X", "m", "k")
-        effect = an_append(blobs=(b"1",), events=(event,), point="outcome", records="cleanup")
-        assert Applied() == await Appending(outside, Telling(outside)).append(SEEN, effect)
+        effect = an_append(blobs=(b"1",), events=(event,), name="outcome", records="runner_pod")
+        assert Applied() == await performer(outside).perform(SEEN, effect)
         assert writing.blobs == [b"1"]
-        assert points == [
+        assert points.names == [
             "outcome.before",
+            "outcome.reply_lost",
             "outcome.applied",
             "outcome.recorded",
-            "cleanup.recorded",
+            "runner_pod.recorded",
         ]
         assert cluster.asked[0][1] == "events"
 
@@ -449,37 +479,51 @@ class TestAppend:
 
 
 class TestFaultPoints:
-    """Each effect with a point passes before, applied and recorded (reliability.md §5)."""
+    """Each effect is reached through the one door, between its points (reliability.md §5)."""
 
     async def passed(self, cluster: Answering, effect: Any) -> list[str]:
-        points: list[str] = []
-        outside = world(cluster, points=points)
-        functions = {**table(outside, Telling(outside)), **cleanup_table(outside)}
-        await Performer(outside, functions).perform(SEEN, effect)
-        return points
+        points = Passed()
+        await performer(world(cluster, points=points)).perform(SEEN, effect)
+        return points.names
 
-    async def test_of_an_effect_without_an_entry(self) -> None:
-        assert ["pvc.before", "pvc.applied", "pvc.recorded"] == await self.passed(
-            Answering({}), CreateClaim(CHILD)
+    @pytest.mark.parametrize(
+        ("effect", "name"), [(CreateClaim(CHILD), "pvc"), (CreateRunLease(CHILD), "run_lease")]
+    )
+    async def test_of_an_effect_without_an_entry(self, effect: Any, name: str) -> None:
+        assert list(EFFECTS[name].points) == sorted(
+            await self.passed(Answering({}), effect), key=EFFECTS[name].points.index
         )
 
     async def test_of_an_effect_whose_entry_comes_later(self) -> None:
-        assert ["runner_pod.before", "runner_pod.applied"] == await self.passed(
-            Answering({}), CreateRunnerPod(POD)
+        assert ["runner_pod.before", "runner_pod.reply_lost", "runner_pod.applied"] == (
+            await self.passed(Answering({}), CreateRunnerPod(POD))
         )
 
     async def test_of_an_effect_that_failed(self) -> None:
         assert ["pvc.before"] == await self.passed(Answering({"create": UNKNOWN}), CreateClaim({}))
 
-    async def test_of_an_effect_without_points(self) -> None:
-        assert [] == await self.passed(Answering({}), CreateRunLease(CHILD))
+    async def test_of_an_effect_whose_reply_is_lost(self) -> None:
+        cluster = Answering({})
+        outside = world(cluster, points=Passed(lost="pvc.reply_lost"))
+
+        result = await performer(outside).perform(SEEN, CreateClaim(CHILD))
+
+        assert NoAnswer("cluster", "the reply was lost") == result
+        assert 1 == len(cluster.asked)
 
 
-def test_every_effect_has_a_function() -> None:
+def test_every_effect_has_one_binding_and_every_binding_a_row() -> None:
     from typing import get_args
 
-    from upgraderun_operator.decide.effects import Effect
+    from upgraderun_operator.decide.effects import AppendName, Effect
 
     outside = world()
-    functions = {**table(outside, Telling(outside)), **cleanup_table(outside)}
-    assert set(functions) == set(get_args(Effect))
+    bound = bindings(outside, Telling(outside))
+    names = {binding.name for binding in bound.values()}
+    minted = {f"{purpose.value}_token" for purpose in MintPurpose}
+    assert set(get_args(Effect)) == set(bound)
+    assert {row.name for row in effects_of(Program.OPERATOR)} == {
+        *names,
+        *get_args(AppendName),
+        *minted,
+    }

@@ -1,4 +1,4 @@
-"""The hook of kill tests: SIGKILL at a named fault point (upgrade-run.md §14, reliability.md §5).
+"""The hook of kill tests: SIGKILL or a lost reply at a named fault point (reliability.md §5).
 
 Operator, runner and publisher load it through the entry point group `upgraderun.fault`, and only where
 `UPGRADERUN_FAULT=<effect>.<position>[@<occurrence>]` is set. Release images lack this distribution.
@@ -10,7 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-POSITIONS: Final = ("before", "applied", "recorded")
+KILLS: Final = ("before", "applied", "recorded")
+REPLY_LOST: Final = "reply_lost"
 
 
 class FaultSpecError(ValueError):
@@ -18,41 +19,52 @@ class FaultSpecError(ValueError):
 
 
 class FaultHook:
-    """Counts the passes through one point and kills the process at the wanted one.
+    """Counts the passes through one point and acts at the wanted one.
 
-    Called as `hook("push", "applied")` or `hook("push.applied")`.
+    Called as `hook("push", "applied")`; True says that the reply is lost.
     """
 
-    def __init__(self, wanted: str, kill: Callable[[], None]) -> None:
+    def __init__(self, wanted: str, kill: Callable[[], None], tell: Callable[[str], None]) -> None:
         point, _, occurrence = wanted.partition("@")
         effect, _, position = point.rpartition(".")
-        if not effect or position not in POSITIONS or not (occurrence or "1").isdigit():
+        known = position in (*KILLS, REPLY_LOST)
+        if not effect or not known or not (occurrence or "1").isdigit():
+            words = "|".join((*KILLS, REPLY_LOST))
             raise FaultSpecError(
-                f"UPGRADERUN_FAULT={wanted}: write <effect>.<before|applied|recorded>[@<occurrence>]"
+                f"UPGRADERUN_FAULT={wanted}: write <effect>.<{words}>[@<occurrence>]"
             )
-        self._point = point
+        self._wanted = wanted
+        self._point = (effect, position)
         self._left = int(occurrence or "1")
         self._kill = kill
+        self._tell = tell
 
-    def __call__(self, effect: str, position: str | None = None) -> None:
-        """Die here if this is the point and its time has come."""
-        name = effect if position is None else f"{effect}.{position}"
-        if name != self._point:
-            return
+    def __call__(self, effect: str, position: str, /) -> bool:
+        """Act here if this is the point and its time has come."""
+        if (effect, position) != self._point:
+            return False
         self._left -= 1
-        if self._left == 0:
-            self._kill()
+        if self._left != 0:
+            return False
+        # A line that tests read as the proof that the point was hit.
+        if position == REPLY_LOST:
+            self._tell(f"upgraderun_fault: reply lost at {self._wanted}")
+            return True
+        self._tell(f"upgraderun_fault: SIGKILL at {self._wanted}")
+        self._kill()
+        return False
 
 
 def hook(wanted: str) -> FaultHook:
     """Make the hook that really kills this process."""
 
     def kill() -> None:
-        # A line that tests read as the proof that the point was hit.
-        print(f"upgraderun_fault: SIGKILL at {wanted}", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
         # Only the init of a container gets here: the kernel spares it (pid_namespaces(7)). Its end
         # takes every process of the container with it, as a kill from outside does.
         os._exit(128 + signal.SIGKILL)
 
-    return FaultHook(wanted, kill)
+    def tell(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    return FaultHook(wanted, kill, tell)

@@ -17,6 +17,7 @@ from upgraderun_operator.observe.ports import (
 from upgraderun_protocol.effects import FaultPoint, no_fault
 from upgraderun_protocol.redact import Redactor
 
+
 @dataclass(frozen=True, slots=True)
 class World:
     """`identity` names this process in Events; `options` is read anew in each pass."""
