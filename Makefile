@@ -82,5 +82,5 @@ generate: setup binaries ## CRDs, generated docs, golden files of the chart, the
 
 # Runs in pods wait for most of their time, those in processes compute.
 test: setup binaries ## everything that CI runs, in two lanes
-	hack/lanes 'processes: lint test-runs test-runner test-api test-git coverage' 'pods: images cluster test-cluster'
+	hack/lanes 'processes: test-runs test-runner test-git lint' 'pods: images cluster test-cluster coverage test-api'
 
