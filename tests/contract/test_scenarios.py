@@ -81,8 +81,8 @@ class World:
         check_out(self.built.local, self.built.base_commit, self.project.path)
 
     def upgrade(self, row: Row) -> None:
-        """Edit the requirement if the target lies outside it, and lock again."""
-        wanted = next(d["arguments"] for d in row.decision_list() if d["tool"] == "apply_upgrade")
+        """Edit the requirement if the last target of the list lies outside it, and lock again."""
+        *_, wanted = (d["arguments"] for d in row.decision_list() if d["tool"] == "apply_upgrade")
         manifest = tomllib.loads((self.project.path / "pyproject.toml").read_text())
         old = Requirement(manifest["project"]["dependencies"][0])
         if not old.specifier.contains(wanted["version"]):
