@@ -212,6 +212,42 @@ class TestRedaction:
 
         assert MASK in self.redactor().redact(broken)
 
+    @given(
+        st.text(st.sampled_from("naB3/+="), min_size=8, max_size=30),
+        st.lists(st.tuples(st.integers(1, 40), st.sampled_from(["\n", "\r\n", "\\n"]))),
+    )
+    @settings(max_examples=300, deadline=None)
+    def test_line_breaks_anywhere(self, secret: str, breaks: list[tuple[int, str]]) -> None:
+        """Also an escaped break that another was put into."""
+        redactor = Redactor()
+        redactor.register(secret)
+        broken = secret
+        for wanted, what in breaks:
+            place = min(wanted, len(broken) - 1)
+            broken = broken[:place] + what + broken[place:]
+
+        assert f"<{MASK}>" == redactor.redact(f"<{broken}>")
+
+    def test_texts_around_stay(self) -> None:
+        middle = f"{self.secret[:7]}\n{self.secret[7:]}"
+
+        found = self.redactor().redact(f"one\n{middle}\ntwo {self.secret}\\n three {middle}")
+
+        assert f"one\n{MASK}\ntwo {MASK}\\n three {MASK}" == found
+
+    def test_spellings_that_overlap_are_one(self) -> None:
+        redactor = Redactor()
+        redactor.register("abcdefghij")
+        redactor.register("fghijklmno")
+
+        assert f"x{MASK}y" == redactor.redact("xabc\ndefghijkl\nmnoy")
+
+    def test_a_secret_of_line_breaks_goes_as_it_stands(self) -> None:
+        redactor = Redactor()
+        redactor.register("a\\nb\\nc\\nd")
+
+        assert f"{MASK} abcd" == redactor.redact("a\\nb\\nc\\nd abcd")
+
     @pytest.mark.parametrize(
         "text",
         [
