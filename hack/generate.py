@@ -1,7 +1,7 @@
 """Write what is generated: `crds/`, the chart's copy of it, pages, and what helm makes of the chart.
 
 `make generate` writes; `tests/unit/model/test_generated.py` calls `generated()` and compares,
-`tests/unit/chart/test_golden.py` does the same with `renderings()`.
+`tests/unit/chart/test_golden.py` does the same with `renderings()`, `tests/unit/told` with `told()`.
 """
 
 import sys
@@ -11,10 +11,12 @@ from pathlib import Path
 import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from decisionpage import decisions_page
 from docpages import journal_page, kinds_page, metrics_page, reasons_page
 from renderings import renderings
+from support.told.page import page
 from upgraderun_operator.model.crds import definitions
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,11 +40,17 @@ def generated() -> Mapping[Path, str]:
     return files
 
 
+def told() -> Mapping[Path, str]:
+    """What people read, from the stories of the tests: they need the tests' own builders."""
+    return {Path("tests/golden/messages.txt"): page()}
+
+
 def main() -> None:
     """Write all files and say which ones changed."""
     _update(generated())
     # The chart carries the CRDs, so helm comes after them.
     _update(renderings())
+    _update(told())
 
 
 def _update(files: Mapping[Path, str]) -> None:

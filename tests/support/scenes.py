@@ -303,8 +303,10 @@ class Scene:
         return Observation(**{**known, **parts})
 
 
-def report(outcome: str, digest: str | None = None, owner: str | None = UID) -> ReportView:
-    return ReportView("r", owner, outcome, digest, ResourceVersion("1"))
+def report(
+    outcome: str, digest: str | None = None, owner: str | None = UID, message: str = ""
+) -> ReportView:
+    return ReportView("r", owner, outcome, digest, ResourceVersion("1"), message)
 
 
 def an_approval(**fields: Any) -> ApprovalView:

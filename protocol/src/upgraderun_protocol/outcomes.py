@@ -76,14 +76,14 @@ _ROWS: Final = (
         "NoCandidate",
         4,
         RetryClass.LATER,
-        "nothing to do now; the reasons per version stand in the UpgradeReport",
+        "wait, or change what keeps versions out: the UpgradeReport has the reasons per version",
     ),
     OutcomeRow(
         "acquisition_failed",
         "AcquisitionFailed",
         6,
         RetryClass.LATER,
-        "check that the named host answers, then create a new run",
+        "mend what the message names (host, network, disk), then create a new run",
     ),
     OutcomeRow(
         "admission_refused",
@@ -104,7 +104,7 @@ _ROWS: Final = (
         "NormalizationRefused",
         4,
         RetryClass.CHANGE,
-        "look at the violations in the UpgradeReport",
+        "upgrade by hand or name another version; the violations stand in the UpgradeReport",
     ),
     OutcomeRow(
         "validation_inconclusive",
@@ -125,7 +125,7 @@ _ROWS: Final = (
         "NotReady",
         4,
         RetryClass.CHANGE,
-        "look at the readiness failures in the UpgradeReport",
+        "upgrade by hand, or let the policy allow it; all failures stand in the UpgradeReport",
     ),
     OutcomeRow(
         "repair_not_exercised",
@@ -139,7 +139,7 @@ _ROWS: Final = (
         "AgentBlocked",
         4,
         RetryClass.CHANGE,
-        "read the agent's reason in the UpgradeReport",
+        "upgrade by hand, or extend what the agent may do; the UpgradeReport has its steps",
     ),
     OutcomeRow(
         "approval_rejected",
@@ -160,7 +160,7 @@ _ROWS: Final = (
         "Cancelled",
         4,
         RetryClass.NO,
-        "what stands on the forge stays there; create a new run to ask again",
+        "nothing is removed from the forge; create a new run to ask again",
     ),
     OutcomeRow(
         "scope_exceeded",
@@ -174,14 +174,14 @@ _ROWS: Final = (
         "RepairBudgetExhausted",
         4,
         RetryClass.CHANGE,
-        "read the last findings in the UpgradeReport",
+        "repair by hand: the last findings stand in the UpgradeReport",
     ),
     OutcomeRow(
         "limit_exhausted",
         "LimitExhausted",
         4,
         RetryClass.CHANGE,
-        "raise the named limit in the policy",
+        "raise the named limit in run or policy, or upgrade by hand",
     ),
     OutcomeRow(
         "deadline_exceeded",
@@ -195,7 +195,7 @@ _ROWS: Final = (
         "LoopDetected",
         4,
         RetryClass.CHANGE,
-        "read the repeated call in the UpgradeReport",
+        "upgrade by hand; the UpgradeReport has the last steps",
     ),
     OutcomeRow(
         "ended_without_proposal",

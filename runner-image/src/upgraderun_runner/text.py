@@ -15,6 +15,11 @@ def brief(redactor: Redactor, text: str, bytes_max: int = OUTCOME_DATA_MESSAGE_M
     return line
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 finding, 2 findings."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def essence(text: str) -> str:
     """A toolchain's own words from its first error on: progress before it tells nobody anything."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -156,7 +156,7 @@ class TestOrder:
         assert [draft.kind for draft in decision.what.change.drafts] == ["finalized"]
         assert decision.what.change.leader_epoch == LEADER
         assert decision.what.change.renewed_at == at(0)
-        assert decision.what.records == "cleanup"
+        assert decision.what.name == "finalized"
 
     def test_then_nothing_ever(self) -> None:
         decision = seen(over().entry("finalized", "finalized"))

@@ -54,7 +54,10 @@ def request_has_expired(seen: Observation) -> Decision | None:
     if not _is_expired(seen):
         return None
     request = pending(seen)
-    message = f"nobody decided between {request.requested_at} and {request.expires_at}"
+    message = (
+        f"nobody decided on digest {request.digest[:12]} between {request.requested_at} and "
+        f"{request.expires_at}"
+    )
     entry = answer(request, RequestDecision.EXPIRED, seen, None)
     return end_run(seen, End("approval_expired", message, (entry,), quiet(seen)))
 

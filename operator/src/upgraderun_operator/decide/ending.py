@@ -17,9 +17,9 @@ from upgraderun_operator.decide.tidying import old_pods_go, repository_goes, run
 from upgraderun_operator.journal.guards import LeaderEpochAtMost
 from upgraderun_operator.journal.records import Outcome
 from upgraderun_operator.journal.writes import Change
-from upgraderun_operator.model.conflicts import next_step_of
+from upgraderun_operator.model.conflicts import CONFLICTS, next_step_of
 from upgraderun_protocol.limits import MESSAGE_MAX
-from upgraderun_protocol.outcomes import OUTCOMES
+from upgraderun_protocol.outcomes import OUTCOMES, ConflictKind
 
 _SHOWN: Final = frozenset({"proposal_published"})
 """Ends whose report stays what people approved."""
@@ -137,8 +137,14 @@ def ended(seen: Observation) -> Outcome:
 def _words(seen: Observation, outcome: Outcome) -> str:
     """The end in a sentence: the runner's own words where its record ends the same way.
 
-    Else what the report says of this end: an entry has room for the beginning only.
+    Else what the report says of this end: an entry has room for the beginning only. A contradiction
+    is told by what it means, both sides beside each other.
     """
+    conflict = seen.state.conflict
+    if conflict is not None:
+        meaning, push = CONFLICTS[ConflictKind(conflict.kind)].meaning, seen.state.push
+        branch = "" if push is None else f" (branch {push.branch})"
+        return f"{meaning}{branch}: expected {conflict.expected}, observed {conflict.observed}"
     record, report = known(seen.record), known(seen.report)
     own = getattr(record, "message", "") if getattr(record, "outcome", "") == outcome.name else ""
     reason = OUTCOMES[outcome.name].reason

@@ -96,11 +96,15 @@ def held_back_by(pod: PodView) -> tuple[StalledReason, str]:
     """Say what keeps a pod from starting: image, volume, or no node that takes it."""
     container = pod.container
     if isinstance(container, Waiting) and container.reason in _IMAGE_REASONS:
-        return StalledReason.IMAGE_UNAVAILABLE, f"{container.reason}: {container.message}"
+        return StalledReason.IMAGE_UNAVAILABLE, _said(container)
     if pod.unschedulable is not None:
         return _unscheduled(pod.unschedulable)
-    words = f"{container.reason}: {container.message}" if isinstance(container, Waiting) else ""
-    return StalledReason.STORAGE_UNAVAILABLE, words or "its volumes aren't mounted yet"
+    words = f" ({_said(container)})" if isinstance(container, Waiting) else ""
+    return StalledReason.STORAGE_UNAVAILABLE, f"its volumes aren't mounted yet{words}"
+
+
+def _said(container: Waiting) -> str:
+    return f"{container.reason}: {container.message}" if container.message else container.reason
 
 
 def _unscheduled(message: str) -> tuple[StalledReason, str]:

@@ -110,7 +110,7 @@ def run_took_too_long(seen: Observation) -> Decision:
     """Time with a live attempt is bounded; waiting for people or queues is free."""
     seconds = seen.run.spec.active_deadline_seconds
     message = (
-        f"active for {int(active_seconds(seen))} s, at most {seconds} s were allowed; it stood at "
+        f"active for {int(active_seconds(seen))} s, at most {seconds} s were allowed; last entry "
         f"{last_entry(seen)}"
     )
     return end_run(seen, End("deadline_exceeded", message))

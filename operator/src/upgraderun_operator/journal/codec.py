@@ -234,4 +234,11 @@ def _compacted(block: Mapping[str, Any]) -> Compacted:
 def _check_head(head: object, journal: LoadedJournal) -> None:
     found = {"seq": journal.fold.seq, "digest": journal.digest, "epoch": journal.fold.epoch}
     if head != found:
-        raise JournalBroken(f"the entries end at {found}, status.journal.head says {head}")
+        said = _spelled(head) if isinstance(head, Mapping) else "nothing"
+        raise JournalBroken(f"the entries end at {_spelled(found)}; status.journal.head says {said}")
+
+
+def _spelled(head: Mapping[str, object]) -> str:
+    """A head for people; the beginning of a digest is enough to compare."""
+    digest = str(head.get("digest"))[:12]
+    return f"seq {head.get('seq')}, epoch {head.get('epoch')}, digest {digest}"

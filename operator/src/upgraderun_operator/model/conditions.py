@@ -98,11 +98,11 @@ WAITS: Final = MappingProxyType(
     {
         WaitReason.REPOSITORY_BUSY: ReasonRow(
             "another run of the same repository is active, in this namespace or another",
-            "nothing; it goes on when that run ends or waits for people",
+            "nothing to do; it goes on when that run ends or waits for people",
         ),
         WaitReason.LEASE_HELD: ReasonRow(
             "an earlier runner process still holds the run's Lease",
-            "nothing; the message says when the Lease expires",
+            "nothing to do; the message says when the Lease expires",
         ),
         WaitReason.REMOTE_UNREACHABLE: ReasonRow(
             "the forge didn't answer, three times in a row or more",
@@ -111,7 +111,7 @@ WAITS: Final = MappingProxyType(
         WaitReason.FORGE_LIMITED: ReasonRow(
             "the forge limits how often the account of the token may ask; the message says until "
             "when",
-            "nothing; if it comes again and again, give this product an account or App of its own",
+            "nothing to do; if it comes again and again, give this product an account or App of its own",
         ),
         WaitReason.ARTIFACT_STORE_UNREACHABLE: ReasonRow(
             "the artifact store didn't answer",
@@ -119,7 +119,7 @@ WAITS: Final = MappingProxyType(
         ),
         WaitReason.POD_PENDING: ReasonRow(
             "the pod is created and its containers haven't started yet",
-            "nothing for five minutes; then the run says what holds the pod back",
+            "nothing to do for five minutes; then the run says what holds the pod back",
         ),
     }
 )

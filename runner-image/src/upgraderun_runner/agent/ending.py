@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from upgraderun_runner.agent.view import NOT_READY, UNEXERCISED, RunView, StepView
+from upgraderun_runner.text import counted
 
 CODES: Final = frozenset(
     {
@@ -61,8 +62,8 @@ def as_explained(end: End, view: RunView) -> End:
 
 def exhausted(view: RunView) -> End:
     """The end of a decision list that didn't lead to a proposal (§2 "Scripted")."""
-    count = len(view.settled)
-    message = f"the decision list ended after {count} decisions without a proposal"
+    count = counted(len(view.settled), "decision")
+    message = f"the decision list ended after {count} without a proposal"
     return as_explained(End("ended_without_proposal", message), view)
 
 

@@ -18,6 +18,7 @@ from upgraderun_runner.agent.ending import CODES
 from upgraderun_runner.agent.view import RunView, StepView
 from upgraderun_runner.ecosystems.base import Target
 from upgraderun_runner.limits import SEARCH_HIT_BYTES
+from upgraderun_runner.text import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +120,8 @@ def _block(s: Situation) -> Call:
         return _blocked(None, "no upgrade could be applied and nothing else is left to try")
     if not validation.conclusive:
         return _blocked("validation_inconclusive", "the validation could not be concluded")
-    count = validation.introduced.partition(":")[0]
-    return _blocked("regressed", f"after the upgrade {count} findings are new")
+    count = int(validation.introduced.partition(":")[0])
+    return _blocked("regressed", f"new after the upgrade: {counted(count, 'finding')}")
 
 
 RULES: Final[tuple[Callable[[Situation], Call | None], ...]] = (

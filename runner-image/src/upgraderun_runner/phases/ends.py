@@ -20,7 +20,7 @@ from upgraderun_runner.ecosystems.base import (
     Refusal,
     ValidationRecord,
 )
-from upgraderun_runner.text import essence
+from upgraderun_runner.text import counted, essence
 from upgraderun_runner.workspace.clone import Base
 
 
@@ -63,7 +63,7 @@ def _baseline_end(record: ValidationRecord, *, require_tests: bool) -> tuple[str
             for finding in check.findings
         ]
         first = failing[0] if failing else "a gate check has findings"
-        return "baseline_failing", f"{len(failing)} findings, the first: {first}"
+        return "baseline_failing", f"{counted(len(failing), 'finding')}, the first: {first}"
     absent = [c for c in record.checks if c.name == "test" and c.state is CheckState.ABSENT]
     if require_tests and (absent or not record.tests_exist):
         return (

@@ -156,15 +156,20 @@ async def _file_write(session: Session, workspace: OpenWorkspace, intent: Entry)
         found = error.violation.code
     before, after = intent.data["before"], intent.data["after"]
     if found not in {before, after}:
-        conflict = WorkspaceContradicts(
-            ConflictKind.FILE_CONTRADICTED.value,
-            f"{path}: {before[:12]} or {after[:12]}",
-            found[:64],
-        )
+        conflict = contradicted_file(path, before, after, found)
         await session.journal.append(conflict_draft(intent.id, "step", conflict))
         raise as_conflict(conflict)
     text = "the file has its new content" if found == after else "the file has its old content"
     await _settle_interrupted(session, intent.id, intent.data["tool"], text)
+
+
+def contradicted_file(path: str, before: str, after: str, found: str) -> WorkspaceContradicts:
+    """A source file is neither as before nor as after the repair; digests are cut to be read."""
+    return WorkspaceContradicts(
+        ConflictKind.FILE_CONTRADICTED.value,
+        f"{path}: {before[:12]} or {after[:12]}",
+        found[:64],
+    )
 
 
 async def _path_of(session: Session, intent: Entry) -> str:

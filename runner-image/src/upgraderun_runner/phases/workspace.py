@@ -54,14 +54,16 @@ async def open_workspace(session: Session) -> OpenWorkspace:
     if found is IdentityMatch.OURS:
         return _resume(session, cloned)
     if any(entry.kind == "promotion" for entry in fold):
-        kind = (
-            ConflictKind.WORKSPACE_LOST
-            if found is IdentityMatch.ABSENT
-            else ConflictKind.WORKSPACE_FOREIGN
-        )
-        expected = f"generation {_intent(session, cloned).data['generation']} of this run"
-        raise RunConflicts(kind, expected, found.value)
+        raise contradicted_workspace(found, _intent(session, cloned).data["generation"])
     return await _start(session)
+
+
+def contradicted_workspace(found: IdentityMatch, generation: str) -> RunConflicts:
+    """The volume isn't this run's any more, and an upgrade was moved into what it held."""
+    lost = found is IdentityMatch.ABSENT
+    kind = ConflictKind.WORKSPACE_LOST if lost else ConflictKind.WORKSPACE_FOREIGN
+    observed = "a volume without one" if lost else "a volume of another run or generation"
+    return RunConflicts(kind, f"generation {generation} of this run", observed)
 
 
 def remove_older(session: Session, layout: Layout) -> None:
