@@ -46,6 +46,7 @@ MUTATIONS = (
     Mutation("agent", f"{RUNNER}/agent/__init__.py", f"import {RUNNER}.forge"),
     Mutation("agent", f"{RUNNER}/agent/__init__.py", f"import {RUNNER}.workspace"),
     Mutation("forge", f"{RUNNER}/forge/__init__.py", f"import {RUNNER}.ecosystems"),
+    Mutation("publisher", f"{RUNNER}/remote.py", f"import {RUNNER}.tools"),
 )
 
 

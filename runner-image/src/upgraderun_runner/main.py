@@ -28,8 +28,6 @@ from upgraderun_runner import limits
 from upgraderun_runner.client.transport import Seams
 from upgraderun_runner.image import Offer, python_of_the_image
 from upgraderun_runner.process import Machine, Settings
-from upgraderun_runner.publish import publish_role
-from upgraderun_runner.run import run_role
 from upgraderun_runner.workspace.faults import FaultPoint, no_fault
 
 UV_FOLDERS: Final = Path("/opt/uv")
@@ -74,9 +72,14 @@ async def _run(options: argparse.Namespace, private: Path) -> int:
     machine = _machine(private)
     settings = _settings(options)
     bundle = _trust(settings.trust_bundle, private)
+    # Each role loads its own half: the one that holds the token which may push needs no agent.
     if options.role == "run":
+        from upgraderun_runner.run import run_role  # noqa: PLC0415 - see above
+
         work = run_role(settings, machine, _offer(options, bundle))
     else:
+        from upgraderun_runner.publish import publish_role  # noqa: PLC0415 - see above
+
         work = publish_role(settings, machine, bundle)
     task = asyncio.ensure_future(work)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

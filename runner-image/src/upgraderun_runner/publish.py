@@ -43,7 +43,7 @@ from upgraderun_runner.forge.publication import Publication
 from upgraderun_runner.forge.tables import EffectJournal, PublicationConflict
 from upgraderun_runner.forge.texts import pull_request_body
 from upgraderun_runner.process import Conclusion, Machine, Settings, Speaking, speak
-from upgraderun_runner.run import git_settings, give_back, trusted
+from upgraderun_runner.remote import git_settings, give_back, trusted
 from upgraderun_runner.workspace.errors import RemoteFailed
 from upgraderun_runner.workspace.git import Credential, Git, prepare_git
 from upgraderun_runner.workspace.protected import HOUSE_GLOBS, ProtectedPaths

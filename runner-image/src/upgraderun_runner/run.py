@@ -3,7 +3,6 @@
 Caller: `main`. There is one path: a first start finds an empty journal, a resume a longer one.
 """
 
-import ssl
 from pathlib import Path
 
 from upgraderun_protocol.ends import YieldReason
@@ -15,7 +14,6 @@ from upgraderun_runner.agent.loop import Loop
 from upgraderun_runner.agent.scripted import DecisionListError
 from upgraderun_runner.ecosystems.python.ecosystem import PythonEcosystem
 from upgraderun_runner.errors import RunEnds, TransportError, Yielded
-from upgraderun_runner.forge.http import WritePacer
 from upgraderun_runner.image import Offer, find_toolchain
 from upgraderun_runner.phases.ending import store_end_report
 from upgraderun_runner.phases.prelude import prepare
@@ -23,6 +21,7 @@ from upgraderun_runner.phases.recovery import recover_files, recover_steps
 from upgraderun_runner.phases.session import Session
 from upgraderun_runner.phases.workspace import open_workspace
 from upgraderun_runner.process import Conclusion, Machine, Settings, Speaking, speak
+from upgraderun_runner.remote import git_settings, give_back
 from upgraderun_runner.sandbox.inline import InlineSandbox
 from upgraderun_runner.tools.bench import Bench
 from upgraderun_runner.tools.manifests import as_conflict
@@ -31,7 +30,7 @@ from upgraderun_runner.workspace.errors import (
     WorkspaceBusy,
     WorkspaceContradicts,
 )
-from upgraderun_runner.workspace.git import GitSettings, prepare_git
+from upgraderun_runner.workspace.git import prepare_git
 from upgraderun_runner.workspace.lock import WorkspaceLock, probe_volume
 
 SOURCE_SUFFIXES = (".py", ".pyi")
@@ -118,30 +117,6 @@ async def _session(speaking: Speaking, offer: Offer, root: Path) -> Session:
         seams=machine.seams,
         fault=machine.fault,
     )
-
-
-def git_settings(speaking: Speaking, ca_bundle: Path | None) -> GitSettings:
-    """How git is started; plain http only where the policy's own repository has such a URL."""
-    scheme = speaking.bundle.repository.url.partition(":")[0]
-    return GitSettings(
-        private=speaking.machine.private / "git",
-        allowed_protocols=("http",) if scheme == "http" else ("https",),
-        ca_bundle=ca_bundle,
-    )
-
-
-async def give_back(speaking: Speaking, ca_bundle: Path | None) -> None:
-    """Revoke a minted token; what goes wrong is logged, for the token ends by itself."""
-    seams = speaking.machine.seams
-    tls = trusted(ca_bundle)
-    problem = await speaking.credentials.give_back(WritePacer(seams.monotonic, seams.sleep), tls)
-    if problem is not None:
-        speaking.machine.log(problem)
-
-
-def trusted(ca_bundle: Path | None) -> ssl.SSLContext | bool:
-    """Whom calls to the forge trust: the policy's bundle, else the system's roots."""
-    return True if ca_bundle is None else ssl.create_default_context(cafile=str(ca_bundle))
 
 
 async def _agent(speaking: Speaking, bench: Bench) -> Decide:

@@ -58,7 +58,6 @@ def _tool(
     }
     if both is not None:
         schema["dependentRequired"] = {both[0]: [both[1]], both[1]: [both[0]]}
-    Draft202012Validator.check_schema(schema)
     return ToolSpec(name, phases, schema, seconds)
 
 
