@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from upgraderun_protocol.canonical import sha256_of
+from upgraderun_protocol.effects import Position
 from upgraderun_runner.workspace.errors import WorkspaceContradicts
-from upgraderun_runner.workspace.faults import Position
 from upgraderun_runner.workspace.layout import Layout
 from upgraderun_runner.workspace.promotion import (
     Abort,

@@ -9,6 +9,14 @@ import pytest
 
 from support.fixtures.faults import Fault, primary_rate_limit, secondary_rate_limit
 from support.fixtures.launch import Host
+from upgraderun_protocol.effects import (
+    EFFECTS,
+    FaultPoint,
+    Position,
+    Program,
+    no_fault,
+    points_of,
+)
 from upgraderun_protocol.ids import CommitId, RunUid
 from upgraderun_protocol.outcomes import ConflictKind
 from upgraderun_protocol.slugs import marker
@@ -29,7 +37,6 @@ from upgraderun_runner.forge.http import ForgeHttp, WritePacer
 from upgraderun_runner.forge.publication import Publication
 from upgraderun_runner.forge.tables import EffectJournal, PublicationConflict
 from upgraderun_runner.workspace.clone import fetch_branch, init_repository
-from upgraderun_runner.workspace.faults import FaultPoint, Position, no_fault
 from upgraderun_runner.workspace.git import Credential, Git, Identity, Stamp
 
 RUN_UID = RunUid("3f1c9a2b-0000-4000-8000-000000000001")
@@ -38,6 +45,10 @@ BRANCH = "upgraderun/httpx-0.28.1-3f1c9a2b"
 REF = f"refs/heads/{BRANCH}"
 DIGEST = "d" * 64
 BODY = "Body.\n\n" + marker(RUN_UID, DIGEST, "python", "httpx", "0.28.1")
+
+
+OWN = ("push", "pull_request", "decoration")
+"""Effects of the publisher alone, in their order."""
 
 
 class KilledError(Exception):
@@ -143,12 +154,15 @@ class Bench:
     kill_at: tuple[str, str] | None = None
     meanwhile: FaultPoint = no_fault
 
-    def fault(self, effect: str, position: Position) -> None:
+    def fault(self, effect: str, position: Position) -> bool:
         self.meanwhile(effect, position)
         self.passed.append((effect, position))
-        if (effect, position) == self.kill_at:
-            self.journal.killed()
-            raise KilledError
+        if (effect, position) != self.kill_at:
+            return False
+        if position is Position.REPLY_LOST:
+            return True
+        self.journal.killed()
+        raise KilledError
 
     def publication(self, token: str | None = None) -> Publication:
         pacer = WritePacer(self.time.monotonic, self.time.sleep)
@@ -240,11 +254,9 @@ class TestUndisturbed:
         assert (["dependencies"], ["ann"], True) == (
             pull["labels"], pull["reviewers"], pull["draft"]
         )  # fmt: skip
-        assert [
-            ("push", "before"), ("push", "applied"), ("push", "recorded"),
-            ("pull_request", "before"), ("pull_request", "applied"), ("pull_request", "recorded"),
-            ("decoration", "before"), ("decoration", "applied"), ("decoration", "recorded"),
-        ] == bench.passed  # fmt: skip
+        assert set(points_of(Program.PUBLISHER)) & {
+            f"{effect}.{position}" for effect, position in bench.passed
+        } == {point for point in points_of(Program.PUBLISHER) if point.startswith(OWN)}
 
     async def test_writes_are_a_second_apart(self, bench: Bench) -> None:
         bench.labels = ("x",)
@@ -275,12 +287,27 @@ class TestUndisturbed:
 class TestKilled:
     """Each fault point: one branch, one pull request, the same commit (§14)."""
 
+    @pytest.mark.parametrize(("effect", "warned"), [(OWN[0], 0), (OWN[1], 0), (OWN[2], 1)])
+    async def test_a_lost_reply_is_settled_by_looking(
+        self, bench: Bench, effect: str, warned: int
+    ) -> None:
+        bench.labels = ("dependencies",)
+        bench.kill_at = (effect, Position.REPLY_LOST)
+
+        found = await bench.publish()
+
+        assert warned == len(warnings_of(found))
+        assert bench.kill_at in bench.passed
+        bench.assert_published()
+        assert ["push/1 intent", "push/1 done", "pr/1 intent", "pr/1 done"] == bench.journal.brief()
+
     @pytest.mark.parametrize(
         ("effect", "position"),
         [
             (effect, position)
-            for effect in ("push", "pull_request", "decoration")
-            for position in ("before", "applied", "recorded")
+            for effect in OWN
+            for position in EFFECTS[effect].positions
+            if position is not Position.REPLY_LOST
         ],
     )
     async def test_at_each_point_the_next_publisher_finishes(

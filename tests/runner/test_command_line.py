@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from support.ordinary_user import RunnerEnvironment, as_ordinary_user
+from upgraderun_protocol.effects import no_fault
 from upgraderun_runner import main as runner_main
-from upgraderun_runner.workspace.faults import no_fault
 
 RUN = ["run", "--operator-url", "http://127.0.0.1:9", "--namespace", "n", "--run", "r"]
 RUN += ["--run-uid", "u", "--token-file", "/none", "--workspace", "/none"]

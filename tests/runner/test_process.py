@@ -10,6 +10,7 @@ import pytest
 from support.bookkeeper import Bookkeeper
 from support.seams import VirtualTime, seams
 from support.smallbundle import UID, small_bundle
+from upgraderun_protocol.effects import no_fault
 from upgraderun_protocol.entries import Draft, EntryState
 from upgraderun_protocol.ids import EntryId
 from upgraderun_protocol.kinds import Writer
@@ -27,7 +28,6 @@ from upgraderun_runner.process import (
     pod_uid,
     speak,
 )
-from upgraderun_runner.workspace.faults import no_fault
 
 
 @pytest.fixture

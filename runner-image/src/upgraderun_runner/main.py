@@ -22,13 +22,13 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
+from upgraderun_protocol.effects import FaultPoint, no_fault
 from upgraderun_protocol.ids import RunUid
 from upgraderun_protocol.redact import Redactor
 from upgraderun_runner import limits
 from upgraderun_runner.client.transport import Seams
 from upgraderun_runner.image import Offer, python_of_the_image
 from upgraderun_runner.process import Machine, Settings
-from upgraderun_runner.workspace.faults import FaultPoint, no_fault
 
 UV_FOLDERS: Final = Path("/opt/uv")
 FAULT_GROUP: Final = "upgraderun.fault"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from upgraderun_protocol.bundle import Bundle
+from upgraderun_protocol.effects import FaultPoint
 from upgraderun_protocol.ends import EndCause, YieldReason
 from upgraderun_protocol.entries import Draft, EntryState
 from upgraderun_protocol.ids import EntryId, PodUid, ProposalDigest, RunUid, Sha256, WriterTag
@@ -39,7 +40,6 @@ from upgraderun_runner.errors import (
     Yielded,
 )
 from upgraderun_runner.text import brief
-from upgraderun_runner.workspace.faults import FaultPoint
 from upgraderun_runner.workspace.gitenv import origin_of
 
 VERDICT_VERSION: Final = 1
@@ -120,10 +120,11 @@ async def speak(settings: Settings, machine: Machine, writer: Writer, work: Work
         Target(settings.base_url, settings.token_file, settings.ca_file),
         machine.seams,
         machine.redactor,
+        machine.fault,
     )
     client = OperatorClient(transport, machine.seams)
     spool = settings.workspace / "verdict.json" if settings.workspace else None
-    desk = VerdictDesk(client, settings.termination_log, spool)
+    desk = VerdictDesk(client, settings.termination_log, spool, machine.fault)
     try:
         return await _claimed(settings, machine, client, desk, (writer, work))
     except Stop as stop:
@@ -156,9 +157,7 @@ async def _claimed(
     role: tuple[Writer, Work],
 ) -> int:
     nonce = machine.seams.new_id()
-    machine.fault("lease_acquire", "before")
     hello = await client.hello(nonce)
-    machine.fault("lease_acquire", "applied")
     machine.log(f"speaks as {hello.writer} under epoch {hello.epoch}")
     lease = RunLease(client, nonce, machine.seams)
     claim = _Claim(client, hello, lease, desk)
@@ -195,7 +194,6 @@ async def _work(
         speaker=Speaker(writer, WriterTag(hello.writer), hello.epoch),
         now=machine.seams.now,
         permit=claim.lease.permit,
-        fault=machine.fault,
         log=machine.log,
     )
     await journal.load()

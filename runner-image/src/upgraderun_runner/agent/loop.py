@@ -6,10 +6,11 @@ into it; an outcome travels with the next step's decision and intent in one appe
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from upgraderun_protocol.canonical import canonical_json
 from upgraderun_protocol.entries import EntryState
+from upgraderun_protocol.ids import Sha256
 from upgraderun_protocol.records import to_json
 from upgraderun_runner.agent.agents import Decide
 from upgraderun_runner.agent.calls import Call, read_call, tool_name
@@ -18,7 +19,9 @@ from upgraderun_runner.agent.history import History
 from upgraderun_runner.agent.limits import limit_reached
 from upgraderun_runner.agent.policy import Abort, Deny, Facts, Write, rule_on
 from upgraderun_runner.agent.view import WRITE_TOOLS, RunView
+from upgraderun_runner.client.journal import Journal
 from upgraderun_runner.ecosystems.base import AcquisitionFailed, Unsupported
+from upgraderun_runner.performing import AsyncEffect
 from upgraderun_runner.text import brief, essence
 from upgraderun_runner.tools import registry, writing
 from upgraderun_runner.tools.bench import Bench
@@ -87,12 +90,11 @@ class Loop:
 
     async def _record(self, step: Step, value: Any) -> None:
         """Store the decision verbatim; its entry waits for the step's first append (§9.1 (4))."""
-        digest = await self._bench.journal.store(canonical_json(value))
-        self._bench.fault("decision", "before")
+        digest = await DECISION(self._bench.fault, self._bench.journal, value)
         step.decide(digest, self._recorded)
 
     def _recorded(self) -> None:
-        self._bench.fault("decision", "recorded")
+        DECISION.recorded(self._bench.fault)
         self._bench.clean_promoted()
 
     async def _act(self, step: Step, view: RunView, value: Any) -> registry.Result:
@@ -159,6 +161,13 @@ class Loop:
         )
         data = {"reason": error.reason, "message": brief(redactor, error.message)}
         step.settle(EntryState.FAILED, data, observation)
+
+
+async def _store_decision(journal: Journal, value: Any) -> Sha256:
+    return await journal.store(canonical_json(value))
+
+
+DECISION: Final = AsyncEffect("decision", _store_decision)
 
 
 def _checked(value: Any) -> Call:

@@ -20,7 +20,6 @@ from upgraderun_protocol.limits import ENTRIES_PER_APPEND_MAX
 from upgraderun_protocol.records import from_bytes
 from upgraderun_runner import limits
 from upgraderun_runner.client.operator import AnswerUnreadable, OperatorClient
-from upgraderun_runner.workspace.faults import FaultPoint, no_fault
 
 T = TypeVar("T")
 Permit = Callable[[], Awaitable[None]]
@@ -53,14 +52,12 @@ class Journal:
         speaker: Speaker,
         now: Callable[[], datetime],
         permit: Permit,
-        fault: FaultPoint = no_fault,
         log: Callable[[str], None] = _silent,
     ) -> None:
         self._client = client
         self._speaker = speaker
         self._now = now
         self._permit = permit
-        self._fault = fault
         self._log = log
         self._fold = Fold()
         self._deferred: list[Draft] = []
@@ -152,10 +149,8 @@ class Journal:
         """Store an artifact and return its digest, which an entry may then name."""
         digest = sha256_of(content)
         if digest not in self._stored:
-            self._fault("artifact", "before")
             with self._operators_time():
                 await self._client.put_artifact(content)
-            self._fault("artifact", "applied")
             self._remember(digest, content)
         return digest
 

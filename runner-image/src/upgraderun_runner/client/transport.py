@@ -17,6 +17,7 @@ import httpx
 
 from upgraderun_protocol import retry
 from upgraderun_protocol.canonical import sha256_of
+from upgraderun_protocol.effects import FaultPoint, Position, no_fault
 from upgraderun_protocol.endpoints import EndpointPolicy, endpoint_key, policy_for
 from upgraderun_protocol.limits import PROTOCOL_VERSION
 from upgraderun_protocol.messages import (
@@ -44,6 +45,15 @@ _AMBIGUOUS: Final = (
     httpx.RemoteProtocolError,
     httpx.DecodingError,
 )
+WIRE: Final[Mapping[tuple[str, str], str]] = {
+    ("POST", "hello"): "lease_acquire",
+    ("POST", "workspace"): "base",
+    ("POST", "journal"): "append_entries",
+    ("PUT", "artifacts"): "artifact",
+    ("POST", "result"): "verdict",
+}
+"""Calls that are effects, by endpoint. A renewal only moves a time, a minted token is the operator's."""
+
 _TRANSIENT_STATUS: Final = frozenset({500, 502, 503, 504})
 
 
@@ -101,8 +111,11 @@ class _AnswerUnusable(Exception):  # noqa: N818 - internal to one attempt
 class Transport:
     """Calls to one run's endpoints with the retries of §2.2. One per process; close it at the end."""
 
-    def __init__(self, target: Target, seams: Seams, redactor: Redactor) -> None:
+    def __init__(
+        self, target: Target, seams: Seams, redactor: Redactor, fault: FaultPoint = no_fault
+    ) -> None:
         self._target = target
+        self._fault = fault
         self._seams = seams
         self._redactor = redactor
         self._client: httpx.AsyncClient | None = None
@@ -172,10 +185,14 @@ class Transport:
             request_id=self._seams.new_id()[:16],
         )
         token_renewed = False
+        self._at(call, Position.BEFORE)
         while True:
             outcome = await self._attempt(call, body, as_bytes=as_bytes)
             if isinstance(outcome, Reply):
-                return outcome
+                if not self._at(call, Position.REPLY_LOST):
+                    self._at(call, Position.APPLIED)
+                    return outcome
+                outcome = _Loss(LossClass.AMBIGUOUS, "the answer was lost")
             if outcome.status == 401 and not token_renewed and self._token_changed():
                 token_renewed = True
                 continue
@@ -183,6 +200,10 @@ class Transport:
             if wait is None:
                 raise self._failure(call, outcome)
             await self._seams.sleep(wait / 1000)
+
+    def _at(self, call: "_Call", position: Position) -> bool:
+        effect = WIRE.get(endpoint_key(call.method, call.path))
+        return effect is not None and bool(self._fault(effect, position))
 
     def _wait_before_retry(self, call: "_Call", loss: _Loss) -> int | None:
         """Milliseconds until the next try, or None to give up (§2.2 steps 1 to 3)."""

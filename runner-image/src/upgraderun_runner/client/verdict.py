@@ -7,13 +7,16 @@ After a verdict exists no other may be built: an exhausted success is never foll
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+from upgraderun_protocol.effects import FaultPoint, no_fault
 from upgraderun_protocol.limits import VERDICT_BYTES_MAX
 from upgraderun_protocol.messages import ErrorCode, Verdict
 from upgraderun_protocol.outcomes import GAVE_UP_EXIT, OUTCOMES
 from upgraderun_protocol.records import RecordError, from_bytes, to_bytes
 from upgraderun_runner.client.operator import OperatorClient
 from upgraderun_runner.errors import TransportError
+from upgraderun_runner.performing import Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,16 @@ class VerdictDesk:
     """Where this process leaves its verdict. A publisher has no spool."""
 
     def __init__(
-        self, client: OperatorClient, termination_log: Path, spool: Path | None = None
+        self,
+        client: OperatorClient,
+        termination_log: Path,
+        spool: Path | None = None,
+        fault: FaultPoint = no_fault,
     ) -> None:
         self._client = client
         self._termination_log = termination_log
         self._spool = spool
+        self._fault = fault
 
     def spooled(self) -> Verdict | None:
         """The verdict of an earlier process, or of this one before its post; None if there is none."""
@@ -58,7 +66,7 @@ class VerdictDesk:
         content = to_bytes(verdict)
         assert len(content) <= VERDICT_BYTES_MAX, f"a verdict of {len(content)} bytes"
         if self._spool is not None and not self._spool.is_file():
-            _write_durably(self._spool, content)
+            VERDICT_SPOOL(self._fault, self._spool, content)
         self.leave_message(content.decode("utf-8"))
         return await self.post(verdict)
 
@@ -96,3 +104,6 @@ def _write_durably(path: Path, content: bytes) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+VERDICT_SPOOL: Final = Effect("verdict_spool", _write_durably)

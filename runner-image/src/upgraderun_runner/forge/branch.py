@@ -11,7 +11,7 @@ from upgraderun_runner.forge.delivery import (
     PublicationUnknown,
 )
 from upgraderun_runner.forge.github import Denied, Unknown
-from upgraderun_runner.forge.push import PushApplied, PushRefused, PushResult, push_branch
+from upgraderun_runner.forge.push import PUSH_BRANCH, PushApplied, PushRefused, PushResult
 from upgraderun_runner.forge.tables import (
     BranchAbsent,
     BranchAt,
@@ -93,11 +93,11 @@ async def _push(delivery: Delivery, *, needs_intent: bool) -> PushResult:
         proposal = delivery.subject.proposal_digest
         data = {"branch": to.branch, "commit": commit, "proposal": proposal}
         await delivery.journal.intent("push", data)
-    delivery.fault("push", "before")
     await remote.pacer.wait()
-    result = await push_branch(remote.git, to.url, to.branch, commit, remote.credential)
+    result = await PUSH_BRANCH(
+        delivery.fault, remote.git, to.url, to.branch, commit, remote.credential
+    )
     remote.pacer.finished()
-    delivery.fault("push", "applied")
     return result
 
 
@@ -140,7 +140,7 @@ def _record(delivery: Delivery, *, found: bool) -> None:
     delivery.journal.defer_done(
         "push",
         {**data, "found": "true"} if found else data,
-        lambda: delivery.fault("push", "recorded"),
+        lambda: PUSH_BRANCH.recorded(delivery.fault),
     )
 
 

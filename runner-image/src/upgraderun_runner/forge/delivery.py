@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from upgraderun_protocol.effects import FaultPoint
 from upgraderun_protocol.ids import CommitId, RunUid
 from upgraderun_runner.forge import limits
 from upgraderun_runner.forge.github import Denied, GitHub
@@ -21,7 +22,6 @@ from upgraderun_runner.forge.tables import (
     PullRequestDecision,
     Wait,
 )
-from upgraderun_runner.workspace.faults import FaultPoint
 from upgraderun_runner.workspace.git import Credential, Git
 
 EffectName = Literal["push", "pr"]

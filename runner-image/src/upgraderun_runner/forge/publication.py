@@ -5,6 +5,7 @@ attempt, a retry and a recovery are the same call. Caller: the publisher role, w
 journal: an intent is appended before its effect, an outcome after it.
 """
 
+from upgraderun_protocol.effects import FaultPoint, no_fault
 from upgraderun_runner.forge import branch, pull_request
 from upgraderun_runner.forge.delivery import (
     BranchEnsured,
@@ -16,7 +17,6 @@ from upgraderun_runner.forge.delivery import (
     Remote,
     Subject,
 )
-from upgraderun_runner.workspace.faults import FaultPoint, no_fault
 
 
 class Publication:

@@ -3,6 +3,8 @@
 Caller: `forge.publication`. The answer of a create is judged by the same table as a list.
 """
 
+from typing import Final
+
 from upgraderun_runner.forge import limits
 from upgraderun_runner.forge.branch import ensure_branch, see_branch
 from upgraderun_runner.forge.delivery import (
@@ -15,7 +17,9 @@ from upgraderun_runner.forge.delivery import (
 from upgraderun_runner.forge.github import (
     Created,
     Denied,
+    GitHub,
     NewPullRequest,
+    Rejected,
     SeenPullRequest,
     Unknown,
 )
@@ -31,6 +35,7 @@ from upgraderun_runner.forge.tables import (
     RecordPullRequest,
     decide_pull_request,
 )
+from upgraderun_runner.performing import AsyncEffect
 
 
 async def ensure_pull_request(delivery: Delivery) -> PullRequestEnsured | NotPublished:
@@ -80,9 +85,7 @@ async def _create(
     if needs_intent:
         await delivery.journal.intent("pr", {"branch": to.branch, "commit": subject.commit})
     wish = NewPullRequest(subject.title, subject.body, to.branch, to.base_branch, to.draft)
-    delivery.fault("pull_request", "before")
-    answer = await delivery.remote.forge.create_pull_request(wish)
-    delivery.fault("pull_request", "applied")
+    answer = await PULL_REQUEST(delivery.fault, delivery.remote.forge, wish)
     if isinstance(answer, Created):
         return True, (answer.pull_request,)
     if isinstance(answer, Denied):
@@ -94,6 +97,17 @@ async def _create(
         said = answer.reason if isinstance(answer, Unknown) else answer.text
         return PublicationUnknown(f"no pull request after the create: {said}")
     return False, pulls
+
+
+async def _create_pull_request(
+    forge: GitHub, wish: NewPullRequest
+) -> Created | Rejected | Unknown | Denied:
+    return await forge.create_pull_request(wish)
+
+
+PULL_REQUEST: Final = AsyncEffect(
+    "pull_request", _create_pull_request, lambda: Unknown("the answer was lost")
+)
 
 
 async def _look(delivery: Delivery) -> PullRequestsSeen:
@@ -115,20 +129,30 @@ async def _record(delivery: Delivery, pull: SeenPullRequest, *, found: bool) -> 
         "url": _link(delivery, pull.number),
     }
     await delivery.journal.outcome("pr", "done", {**data, "found": "true"} if found else data)
-    delivery.fault("pull_request", "recorded")
+    PULL_REQUEST.recorded(delivery.fault)
 
 
 async def _decorate(delivery: Delivery, *, found: bool) -> PullRequestEnsured:
     number = delivery.journal.pull_request_number()
     assert number is not None, "a done `pr` entry names its number"
     to = delivery.to
-    delivery.fault("decoration", "before")
-    warnings = await delivery.remote.forge.decorate(number, to.labels, to.reviewers)
-    delivery.fault("decoration", "applied")
-    delivery.fault("decoration", "recorded")  # best effort: nothing of it is journaled
+    warnings = await DECORATION(
+        delivery.fault, delivery.remote.forge, number, to.labels, to.reviewers
+    )
     return PullRequestEnsured(
         number, _link(delivery, number), found, warnings[: limits.WARNINGS_MAX]
     )
+
+
+async def _add_labels_and_reviewers(
+    forge: GitHub, number: int, labels: tuple[str, ...], reviewers: tuple[str, ...]
+) -> tuple[str, ...]:
+    return await forge.decorate(number, labels, reviewers)
+
+
+DECORATION: Final = AsyncEffect(
+    "decoration", _add_labels_and_reviewers, lambda: ("labels, reviewers: the answer was lost",)
+)
 
 
 def _link(delivery: Delivery, number: int) -> str:

@@ -5,9 +5,11 @@ Caller: `forge.publication`.
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
 from upgraderun_protocol.ids import CommitId
 from upgraderun_runner.forge import limits
+from upgraderun_runner.performing import AsyncEffect
 from upgraderun_runner.workspace.errors import GitFailed, RemoteFailed
 from upgraderun_runner.workspace.git import PUSH, Credential, Git
 
@@ -50,7 +52,7 @@ def push_arguments(url: str, branch: str, commit: CommitId) -> tuple[str, ...]:
     )
 
 
-async def push_branch(
+async def _push_branch(
     git: Git, url: str, branch: str, commit: CommitId, credential: Credential | None
 ) -> PushResult:
     """Push once. Never repeats by itself."""
@@ -61,6 +63,9 @@ async def push_branch(
         return PushUnknown(error.text)
     said = result.stderr[-limits.DENIAL_CHARACTERS_MAX :]
     return read_porcelain(result.stdout.decode("utf-8", errors="replace"), branch, said)
+
+
+PUSH_BRANCH: Final = AsyncEffect("push", _push_branch, lambda: PushUnknown("the answer was lost"))
 
 
 def read_porcelain(output: str, branch: str, said: str) -> PushResult:

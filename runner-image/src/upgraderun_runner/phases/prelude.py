@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from upgraderun_protocol.canonical import digest_of
 from upgraderun_protocol.entries import EntryState
@@ -41,6 +42,7 @@ from upgraderun_runner.evidence import (
     ContextRecord,
     ValidationEvidence,
 )
+from upgraderun_runner.performing import AsyncEffect
 from upgraderun_runner.phases.ends import (
     baseline_problem,
     not_acquired,
@@ -49,7 +51,9 @@ from upgraderun_runner.phases.ends import (
 )
 from upgraderun_runner.phases.session import PhaseStep, Session
 from upgraderun_runner.phases.workspace import OpenWorkspace, remove_older
+from upgraderun_runner.sandbox.recorder import StepCommands
 from upgraderun_runner.tools.bench import Bench
+from upgraderun_runner.tools.validating import VALIDATION
 from upgraderun_runner.workspace.protected import HOUSE_GLOBS, ProtectedPaths
 from upgraderun_runner.workspace.snapshot import make_snapshot
 from upgraderun_runner.workspace.trees import list_tree
@@ -131,11 +135,10 @@ async def _context(session: Session, workspace: OpenWorkspace) -> ContextRecord:
         isolation=session.sandbox.isolation.value,
         protected=protected.globs,
     )
-    session.fault("context", "before")
-    digest = await session.journal.store(to_bytes(context))
+    digest = await CONTEXT(session.fault, session, context)
 
     def recorded() -> None:
-        session.fault("context", "recorded")
+        CONTEXT.recorded(session.fault)
         remove_older(session, workspace.layout)
 
     # With the intent to acquire: a runner that dies before it clones and profiles again.
@@ -150,6 +153,13 @@ async def _context(session: Session, workspace: OpenWorkspace) -> ContextRecord:
         recorded,
     )
     return context
+
+
+async def _store_context(session: Session, context: ContextRecord) -> Sha256:
+    return await session.journal.store(to_bytes(context))
+
+
+CONTEXT: Final = AsyncEffect("context", _store_context)
 
 
 async def _profile(session: Session, workspace: OpenWorkspace) -> ProjectProfile:
@@ -220,15 +230,28 @@ async def _acquired(session: Session, workspace: OpenWorkspace, context: Context
             nonce=session.seams.new_id(),
         )
         try:
-            record = await session.ecosystem.acquire(commands, request)
+            record = await ACQUIRE(session.fault, session, commands, request)
         except AcquisitionFailed as error:
             raise await step.ends(not_acquired(error, context.profile.registries)) from error
         except Unsupported as error:
             raise await step.ends(unsupported(error.refusals)) from error
     evidence = AcquireEvidence(RECORD_VERSION, record, commands.executed)
     digest = await session.journal.store(to_bytes(evidence))
-    step.done({"cache": name, "generation": str(workspace.layout.generation)}, {"manifest": digest})
+    step.done(
+        {"cache": name, "generation": str(workspace.layout.generation)},
+        {"manifest": digest},
+        lambda: ACQUIRE.recorded(session.fault),
+    )
     return Acquired(record, cache)
+
+
+async def _acquire(
+    session: Session, commands: StepCommands, request: AcquireRequest
+) -> AcquisitionRecord:
+    return await session.ecosystem.acquire(commands, request)
+
+
+ACQUIRE: Final = AsyncEffect("acquire", _acquire)
 
 
 # Phase 5
@@ -244,9 +267,10 @@ async def _baseline(
     step = session.phase("baseline")
     step.intend(tree=workspace.base.tree)
     commands = step.commands()
-    session.fault("validation", "before")
     with _scratch(workspace, step) as scratch:
-        record = await session.ecosystem.validate(
+        record = await VALIDATION(
+            session.fault,
+            session.ecosystem,
             commands,
             ValidationRequest(
                 tree=workspace.base.tree,
@@ -260,7 +284,6 @@ async def _baseline(
                 check_timeout_seconds=session.bundle.policy.check_timeout_seconds,
             ),
         )
-    session.fault("validation", "applied")
     require_tests = session.bundle.policy.require_tests
     refused = baseline_problem(workspace.base, record, require_tests=require_tests)
     if refused is not None:
@@ -277,6 +300,7 @@ async def _baseline(
             "flaky": str(len(record.flaky)),
         },
         {"record": digest},
+        lambda: VALIDATION.recorded(session.fault),
     )
     return record
 

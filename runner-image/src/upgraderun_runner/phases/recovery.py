@@ -27,6 +27,7 @@ from upgraderun_runner.workspace.errors import PathRefused, WorkspaceContradicts
 from upgraderun_runner.workspace.files import ABSENT, hash_file
 from upgraderun_runner.workspace.git import resolve_ref
 from upgraderun_runner.workspace.promotion import (
+    PROMOTION_SECOND,
     Abort,
     Contradiction,
     Finish,
@@ -144,6 +145,7 @@ async def _promoted(
     session.journal.defer(
         Draft(intent.id, "promotion", EntryState.DONE, {"recovered": "true"}),
         Draft(step, "step", EntryState.DONE, data, {"observation": observation}),
+        recorded=lambda: PROMOTION_SECOND.recorded(session.fault),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from upgraderun_protocol.bundle import Bundle
+from upgraderun_protocol.effects import FaultPoint
 from upgraderun_protocol.entries import Draft, Entry, EntryState
 from upgraderun_protocol.ids import EntryId, Sha256
 from upgraderun_protocol.records import to_bytes
@@ -24,7 +25,6 @@ from upgraderun_runner.sandbox.driver import Sandbox
 from upgraderun_runner.sandbox.recorder import PlannedCommand, StepCommands
 from upgraderun_runner.text import brief
 from upgraderun_runner.tools.step import commands_intent
-from upgraderun_runner.workspace.faults import FaultPoint
 from upgraderun_runner.workspace.git import Credential, GitSettings
 
 

@@ -14,7 +14,7 @@ from upgraderun_protocol.outcomes import ConflictKind
 from upgraderun_runner.agent.report import ReportFacts
 from upgraderun_runner.errors import RunConflicts
 from upgraderun_runner.phases.session import PhaseStep, Session
-from upgraderun_runner.workspace.clone import Base, Source, clone_base
+from upgraderun_runner.workspace.clone import CLONE, Base, Source, clone_base
 from upgraderun_runner.workspace.errors import BaseMissing, GitFailed, RemoteFailed, TreeRefused
 from upgraderun_runner.workspace.git import Git
 from upgraderun_runner.workspace.identity import (
@@ -123,7 +123,11 @@ async def _start(session: Session) -> OpenWorkspace:
         raise await step.ends(ReportFacts("unsupported", message, notes=notes)) from error
     await session.client.fix_base(WorkspaceMessage(base.commit, base.tree))
     await session.journal.load()
-    step.done({"commit": base.commit, "tree": base.tree, "branch": base.branch}, {})
+    step.done(
+        {"commit": base.commit, "tree": base.tree, "branch": base.branch},
+        {},
+        lambda: CLONE.recorded(session.fault),
+    )
     return OpenWorkspace(layout, git, base, resumed=False)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from upgraderun_protocol.bundle import Bundle
+from upgraderun_protocol.effects import FaultPoint
 from upgraderun_protocol.ids import TreeId
 from upgraderun_protocol.redact import Redactor
 from upgraderun_runner.client.journal import Journal
@@ -24,7 +25,6 @@ from upgraderun_runner.evidence import ContextRecord
 from upgraderun_runner.sandbox.driver import Sandbox
 from upgraderun_runner.workspace.candidate import candidate_tree
 from upgraderun_runner.workspace.diff import TreeDiff, diff_trees
-from upgraderun_runner.workspace.faults import FaultPoint
 from upgraderun_runner.workspace.git import Git
 from upgraderun_runner.workspace.index import temporary_index, write_tree
 from upgraderun_runner.workspace.layout import Layout

@@ -25,6 +25,7 @@ from upgraderun_runner.tools.bench import Bench
 from upgraderun_runner.tools.step import Step, ToolFailed
 from upgraderun_runner.workspace.errors import WorkspaceContradicts
 from upgraderun_runner.workspace.promotion import (
+    PROMOTION_SECOND,
     PairHashes,
     Promotes,
     PromotionPlan,
@@ -101,7 +102,9 @@ async def promote(bench: Bench, step: Step, promotion: _Promotion) -> None:
     plan = PromotionPlan(
         promotion.promotes, manifest_path, lock_path, hashes(before), hashes(after), step.id
     )
-    await asyncio.to_thread(retain_pair, bench.layout, plan, after.manifest, after.lock)
+    await asyncio.to_thread(
+        retain_pair, bench.layout, plan, after.manifest, after.lock, bench.fault
+    )
     evidence = PromotionEvidence(
         RECORD_VERSION,
         plan,
@@ -136,7 +139,10 @@ async def promote(bench: Bench, step: Step, promotion: _Promotion) -> None:
     except WorkspaceContradicts as error:
         await bench.journal.append(conflict_draft(entry, "promotion", error))
         raise as_conflict(error) from error
-    bench.journal.defer(Draft(entry, "promotion", EntryState.DONE))
+    bench.journal.defer(
+        Draft(entry, "promotion", EntryState.DONE),
+        recorded=lambda: PROMOTION_SECOND.recorded(bench.fault),
+    )
     bench.promoted_staging.append(step.id)
 
 

@@ -6,7 +6,7 @@ recipe gives the same commit, and the record takes its time from the recipe.
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from upgraderun_protocol.entries import Draft, EntryState
 from upgraderun_protocol.ids import EntryId, RunUid, Sha256, TreeId
@@ -29,12 +29,14 @@ from upgraderun_runner.forge.texts import (
     proposal_body,
     proposal_title,
 )
+from upgraderun_runner.performing import AsyncEffect
 from upgraderun_runner.tools.bench import Bench
 from upgraderun_runner.tools.step import Step, ToolFailed
 from upgraderun_runner.workspace.diff import TreeDiff, diff_trees, patch_of
 from upgraderun_runner.workspace.limits import PATCH_BYTES_MAX
 from upgraderun_runner.workspace.proposal import (
     RECORD_VERSION,
+    FrozenProposal,
     ProposalRecord,
     change_violations,
     freeze,
@@ -52,7 +54,7 @@ async def prepare_proposal(
 ) -> dict[str, Any]:
     """Judge readiness; if nothing fails, freeze. Raises ToolFailed with every failure."""
     step.intend()
-    tree = await bench.tree()
+    tree = await PROPOSAL_OBJECTS(bench.fault, bench)
     validation = await accepted_evidence(bench, view)
     diff = await diff_trees(bench.git, bench.context.base_tree, tree)
     failures = await _failures(bench, view, tree, diff, validation)
@@ -60,7 +62,6 @@ async def prepare_proposal(
         raise not_ready(failures)
     assert validation is not None, "readiness asks for an accepted validation"
     recipe = await _recipe(bench, step, arguments, diff, validation)
-    bench.fault("proposal_objects", "applied")
     digest = await bench.journal.store(to_bytes(recipe))
     await step.begin(
         Draft(
@@ -109,10 +110,7 @@ async def finish(
         time=time,
     )
     frozen = seal(record, contents)
-    bench.fault("proposal_upload", "before")
-    for artifact in frozen.artifacts:
-        await bench.journal.store(artifact.content)
-    bench.fault("proposal_upload", "applied")
+    await PROPOSAL_UPLOAD(bench.fault, bench, frozen)
     report = await _store_report(bench, recipe, diff, target, validation)
     bench.journal.defer(
         Draft(
@@ -130,8 +128,23 @@ async def finish(
                 **({"sources": "true"} if diff.without(bench.pair_paths).files else {}),
             },
             {"record": Sha256(frozen.digest), "report": report},
-        )
+        ),
+        recorded=lambda: PROPOSAL_UPLOAD.recorded(bench.fault),
     )
+
+
+async def _objects(bench: Bench) -> TreeId:
+    """Write the candidate's objects into the run's git."""
+    return await bench.tree()
+
+
+async def _upload(bench: Bench, frozen: FrozenProposal) -> None:
+    for artifact in frozen.artifacts:
+        await bench.journal.store(artifact.content)
+
+
+PROPOSAL_OBJECTS: Final = AsyncEffect("proposal_objects", _objects)
+PROPOSAL_UPLOAD: Final = AsyncEffect("proposal_upload", _upload)
 
 
 def proposal_entry(index: int) -> EntryId:

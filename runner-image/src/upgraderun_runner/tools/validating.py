@@ -5,19 +5,21 @@ and measures coverage where sources beyond the pair changed.
 """
 
 import shutil
-from typing import Any
+from typing import Any, Final
 
 from upgraderun_protocol.canonical import digest_of
 from upgraderun_protocol.ids import Sha256, TreeId
 from upgraderun_protocol.records import to_bytes, to_json
 from upgraderun_runner import limits
 from upgraderun_runner.ecosystems.base import CheckResult, CoverageRecord, ValidationRecord
+from upgraderun_runner.ecosystems.python.ecosystem import PythonEcosystem
 from upgraderun_runner.ecosystems.requests import (
     AcquireRequest,
     CoverageRequest,
     ValidationRequest,
 )
 from upgraderun_runner.evidence import RECORD_VERSION, ValidationEvidence
+from upgraderun_runner.performing import AsyncEffect
 from upgraderun_runner.sandbox.recorder import StepCommands
 from upgraderun_runner.tools.bench import Bench
 from upgraderun_runner.tools.step import Step
@@ -30,18 +32,26 @@ async def run_validation(
     """Validate `work/` as it is: observation, record and the digest of the evidence."""
     tree = await bench.tree()
     step.intend(tree=tree)
-    bench.fault("validation", "before")
     commands = step.commands(bench.sandbox)
     try:
         request = await _request(bench, step, tree, commands)
-        record = await bench.ecosystem.validate(commands, request)
+        record = await VALIDATION(bench.fault, bench.ecosystem, commands, request)
         coverage = await _coverage(bench, commands, request, record)
     finally:
         shutil.rmtree(bench.layout.scratch(step.id), ignore_errors=True)
-    bench.fault("validation", "applied")
+    bench.journal.defer(recorded=lambda: VALIDATION.recorded(bench.fault))
     evidence = ValidationEvidence(RECORD_VERSION, record, commands.executed, coverage)
     digest = await bench.journal.store(to_bytes(evidence))
     return _observed(record, coverage), record, digest
+
+
+async def _validate(
+    ecosystem: PythonEcosystem, commands: StepCommands, request: ValidationRequest
+) -> ValidationRecord:
+    return await ecosystem.validate(commands, request)
+
+
+VALIDATION: Final = AsyncEffect("validation", _validate)
 
 
 async def _request(

@@ -6,17 +6,19 @@ the hashes before and after, so that a restart knows which of the two is there.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from upgraderun_protocol.canonical import sha256_of
 from upgraderun_runner import limits
 from upgraderun_runner.agent.policy import Write
+from upgraderun_runner.performing import Effect
 from upgraderun_runner.tools.bench import Bench
 from upgraderun_runner.tools.reading import clean
 from upgraderun_runner.tools.step import Step, ToolFailed
 from upgraderun_runner.workspace.candidate import ignored_paths
 from upgraderun_runner.workspace.errors import PathRefused
 from upgraderun_runner.workspace.files import ABSENT, read_file, replace_file
+from upgraderun_runner.workspace.layout import Layout
 from upgraderun_runner.workspace.paths import write_violation
 
 
@@ -88,12 +90,11 @@ async def write(bench: Bench, step: Step, planned: PlannedWrite) -> dict[str, An
     before = ABSENT if planned.before is None else sha256_of(planned.before)
     step.intend(path=journal_path(planned.path), before=before, after=sha256_of(planned.after))
     await step.begin()
-    bench.fault("file_write", "before")
     try:
-        replace_file(bench.layout.work, planned.path, planned.after)
+        FILE_WRITE(bench.fault, bench.layout, planned)
     except PathRefused as error:
         raise ToolFailed("path_refused", str(error)) from error
-    bench.fault("file_write", "applied")
+    bench.journal.defer(recorded=lambda: FILE_WRITE.recorded(bench.fault))
     tree = await bench.tree()
     sources = await bench.sources(tree)
     return {
@@ -103,6 +104,13 @@ async def write(bench: Bench, step: Step, planned: PlannedWrite) -> dict[str, An
         "files_changed": len(sources.files),
         "lines_changed": sources.lines,
     }
+
+
+def _write_file(layout: Layout, planned: PlannedWrite) -> None:
+    replace_file(layout.work, planned.path, planned.after)
+
+
+FILE_WRITE: Final = Effect("file_write", _write_file)
 
 
 def journal_path(path: str) -> str:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from upgraderun_protocol.canonical import is_git_id
+from upgraderun_protocol.effects import FaultPoint, no_fault
 from upgraderun_protocol.ids import CommitId, TreeId
+from upgraderun_runner.performing import AsyncEffect
 from upgraderun_runner.workspace import limits
 from upgraderun_runner.workspace.errors import BaseMissing, GitFailed
-from upgraderun_runner.workspace.faults import FaultPoint, no_fault
 from upgraderun_runner.workspace.git import (
     REMOTE,
     Bounds,
@@ -67,16 +68,20 @@ async def clone_base(
     didn't answer or refused or whose objects fail the strict check, GitFailed for a clone above
     2 GiB. Not repeatable in the same directory: a new start uses the next generation.
     """
-    fault("clone", "before")
+    return await CLONE(fault, git, source, credential)
+
+
+async def _clone(git: Git, source: Source, credential: Credential | None) -> Base:
     branch = source.branch or await _default_branch(git, source.url, credential)
     await init_repository(git)
     head = await fetch_branch(git, source.url, branch, credential, whole=source.commit is not None)
     commit = source.commit or head
     await require_reachable(git, commit, head, branch)
     await git.check("update-ref", "--no-deref", "HEAD", commit)
-    base = Base(commit, await tree_of(git, commit), branch)
-    fault("clone", "applied")
-    return base
+    return Base(commit, await tree_of(git, commit), branch)
+
+
+CLONE: Final = AsyncEffect("clone", _clone)
 
 
 async def init_repository(git: Git) -> None:

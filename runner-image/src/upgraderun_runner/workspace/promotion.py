@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Final, Literal
 
 from upgraderun_protocol.canonical import sha256_of
+from upgraderun_protocol.effects import FaultPoint, no_fault
 from upgraderun_protocol.ids import Sha256
 from upgraderun_protocol.outcomes import ConflictKind
+from upgraderun_runner.performing import Effect
 from upgraderun_runner.workspace import limits
 from upgraderun_runner.workspace.errors import PathRefused, WorkspaceContradicts
-from upgraderun_runner.workspace.faults import FaultPoint, no_fault
 from upgraderun_runner.workspace.files import ABSENT, hash_file, read_file, replace_file
 from upgraderun_runner.workspace.layout import Layout
 
@@ -160,8 +161,18 @@ def _hash_or_kind(root: Path, path: str) -> str:
         return refused.violation.code
 
 
-def retain_pair(layout: Layout, plan: PromotionPlan, manifest: bytes, lock: bytes) -> None:
+def retain_pair(
+    layout: Layout,
+    plan: PromotionPlan,
+    manifest: bytes,
+    lock: bytes,
+    fault: FaultPoint = no_fault,
+) -> None:
     """Keep both after-images below staging, before the intent: recovery reads the lock's."""
+    STAGING(fault, layout, plan, manifest, lock)
+
+
+def _retain_pair(layout: Layout, plan: PromotionPlan, manifest: bytes, lock: bytes) -> None:
     staging = layout.staging_root / plan.staging
     staging.mkdir(parents=True, exist_ok=True)
     replace_file(staging, _RETAINED_MANIFEST, manifest)
@@ -195,10 +206,7 @@ def write_pair(
         kind = ConflictKind.PROMOTION_CONTRADICTED
         raise WorkspaceContradicts(kind, plan.before.short, observed.short)
     _require(sha256_of(manifest), plan.after.manifest)
-    fault("promotion_first", "before")
-    if plan.after.manifest != plan.before.manifest:
-        replace_file(layout.work, plan.manifest_path, manifest)
-    fault("promotion_first", "applied")
+    PROMOTION_FIRST(fault, layout, plan, manifest)
     write_lock(layout, plan, lock, fault)
 
 
@@ -207,10 +215,17 @@ def write_lock(
 ) -> None:
     """Write M2: the second half, also row 4."""
     _require(sha256_of(lock), plan.after.lock)
-    fault("promotion_second", "before")
+    PROMOTION_SECOND(fault, layout, plan, lock)
+
+
+def _write_manifest(layout: Layout, plan: PromotionPlan, manifest: bytes) -> None:
+    if plan.after.manifest != plan.before.manifest:
+        replace_file(layout.work, plan.manifest_path, manifest)
+
+
+def _write_lock(layout: Layout, plan: PromotionPlan, lock: bytes) -> None:
     if plan.after.lock != plan.before.lock:
         replace_file(layout.work, plan.lock_path, lock)
-    fault("promotion_second", "applied")
 
 
 def _require(found: str, expected: str) -> None:
@@ -220,13 +235,21 @@ def _require(found: str, expected: str) -> None:
 
 def delete_staging(layout: Layout, staging: str, fault: FaultPoint = no_fault) -> None:
     """Step 6: remove a staging directory; absent is fine."""
-    fault("staging_delete", "before")
+    STAGING_DELETE(fault, layout, staging)
+
+
+def _delete_staging(layout: Layout, staging: str) -> None:
     directory = layout.staging_root / staging
     if directory.exists():
         shutil.rmtree(directory)
-    fault("staging_delete", "applied")
 
 
 def image_digests(plan: PromotionPlan) -> tuple[Sha256, ...]:
     """Artifacts that must be stored before the intent is appended (step 1 of §8.6)."""
     return tuple(Sha256(d) for d in (plan.after.manifest, plan.after.lock) if d != ABSENT)
+
+
+STAGING: Final = Effect("staging", _retain_pair)
+PROMOTION_FIRST: Final = Effect("promotion_first", _write_manifest)
+PROMOTION_SECOND: Final = Effect("promotion_second", _write_lock)
+STAGING_DELETE: Final = Effect("staging_delete", _delete_staging)

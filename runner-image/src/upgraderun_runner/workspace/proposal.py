@@ -10,10 +10,12 @@ from enum import Enum
 from typing import Final
 
 from upgraderun_protocol.canonical import sha256_of
+from upgraderun_protocol.effects import FaultPoint, no_fault
 from upgraderun_protocol.ids import CommitId, ProposalDigest, RunUid, Sha256, TreeId
 from upgraderun_protocol.outcomes import ConflictKind
 from upgraderun_protocol.records import bounded, to_bytes
 from upgraderun_protocol.slugs import uid8
+from upgraderun_runner.performing import AsyncEffect
 from upgraderun_runner.workspace import limits
 from upgraderun_runner.workspace.diff import FileChange, TreeDiff
 from upgraderun_runner.workspace.errors import (
@@ -22,7 +24,6 @@ from upgraderun_runner.workspace.errors import (
     Violation,
     WorkspaceContradicts,
 )
-from upgraderun_runner.workspace.faults import FaultPoint, no_fault
 from upgraderun_runner.workspace.git import Bounds, Git, Identity, Stamp, resolve_ref
 from upgraderun_runner.workspace.paths import shown, write_violation
 from upgraderun_runner.workspace.recipe import Recipe, commit_id, commit_message
@@ -182,18 +183,26 @@ async def freeze(git: Git, recipe: Recipe, fault: FaultPoint = no_fault) -> Comm
 
     Raises WorkspaceContradicts `recipe_mismatch` or `proposal_ref_moved`.
     """
-    fault("proposal_commit", "before")
-    made = await make_commit(git, recipe)
-    fault("proposal_commit", "applied")
+    made = await PROPOSAL_COMMIT(fault, git, recipe)
     ref = proposal_ref(recipe.proposal)
     found = await resolve_ref(git, ref)
     if found not in {None, made}:
         raise WorkspaceContradicts(ConflictKind.PROPOSAL_REF_MOVED, made, str(found))
-    fault("proposal_ref", "before")
+    await PROPOSAL_REF(fault, git, ref, made, found)
+    return made
+
+
+async def _commit(git: Git, recipe: Recipe) -> CommitId:
+    return await make_commit(git, recipe)
+
+
+async def _set_ref(git: Git, ref: str, made: CommitId, found: CommitId | None) -> None:
     if found is None:
         await git.check("update-ref", "--no-deref", ref, made, _NOT_THERE)
-    fault("proposal_ref", "applied")
-    return made
+
+
+PROPOSAL_COMMIT: Final = AsyncEffect("proposal_commit", _commit)
+PROPOSAL_REF: Final = AsyncEffect("proposal_ref", _set_ref)
 
 
 async def make_commit(git: Git, recipe: Recipe) -> CommitId:
