@@ -208,7 +208,10 @@ class TestMilestones:
         assert after("approved") == ("True", "ApprovalCounted", "by unnamed")
         assert after("rejected", by="eve") == ("False", "ApprovalRejected", "by eve")
         assert after("expired") == ("False", "ApprovalExpired", "by nobody")
-        assert after("rejected", message="no") == ("False", "ApprovalRejected", "no")
+        told = after("rejected", by="eve", message="no")
+        assert told == ("False", "ApprovalRejected", "by eve: no")
+        ended = asked().add(outcome("cancelled"))
+        assert condition(ended, "Approved")[:2] == ("False", "NotReached")
         assert after("void")[:2] == ("Unknown", "AwaitingApproval")
 
     def test_what_isn_t_wanted_isn_t_awaited(self) -> None:

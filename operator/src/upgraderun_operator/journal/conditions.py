@@ -194,7 +194,7 @@ def _approved(view: RunView) -> Verdict:
     if not view.wants_publication:
         return Verdict(FALSE, LiveReason.NOT_WANTED)
     request = view.state.request
-    if request is None:
+    if request is None or (request.answer is None and view.state.outcome is not None):
         return _missing(view)
     answer = request.answer
     if answer is None:
@@ -204,7 +204,8 @@ def _approved(view: RunView) -> Verdict:
     if answer.decision == RequestDecision.VOID:
         return Verdict(UNKNOWN, LiveReason.AWAITING_APPROVAL, "the grant is void; asked anew")
     reason = OUTCOMES[f"approval_{answer.decision}"].reason
-    return Verdict(FALSE, reason, answer.message or f"by {answer.by or 'nobody'}")
+    comment = f": {answer.message}" if answer.message else ""
+    return Verdict(FALSE, reason, f"by {answer.by or 'nobody'}{comment}")
 
 
 def _published(view: RunView) -> Verdict:
