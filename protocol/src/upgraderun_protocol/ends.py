@@ -37,13 +37,15 @@ LOSSES: Final = frozenset(
 
 
 class YieldReason(StrEnum):
-    """`reason` of an end with cause `yield` (exit code 76)."""
+    """`reason` of an end with cause `yield` (exit code 76; 5 where people are asked)."""
 
     SUSPENDED = "suspended"
     JOURNAL_FULL = "journal_full"
     NOT_RESUMABLE = "not_resumable"
     FORGE_LIMITED = "forge_limited"
     """The forge wants to be left alone; `until` says how long."""
+    AWAITING_APPROVAL = "awaiting_approval"
+    """The runner asks people; the artifact `question` says what (upgrade-run.md §11)."""
 
 
 class MintPurpose(StrEnum):

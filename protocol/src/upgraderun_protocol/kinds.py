@@ -139,7 +139,10 @@ _ROWS: Final = (
         "operator api runner publisher",
         "the pod speaks no more: by verdict, by yielding, or judged lost",
         done=_shape(
-            "cause", "podUID exitCode reason message outcome verdictId until", "", "verdict report"
+            "cause",
+            "podUID exitCode reason message outcome verdictId until",
+            "",
+            "verdict report question",
         ),
     ),
     _row(
@@ -233,7 +236,7 @@ _ROWS: Final = (
         rf"req/{_N}",
         "operator",
         "what people are asked, and their answer",
-        intent=_shape("ask digest nonce expiresAt", "", "presentation"),
+        intent=_shape("ask digest nonce expiresAt", "files lines", "presentation", "question"),
         done=_shape("decision", "by approval at message"),
     ),
     _row(
@@ -301,6 +304,8 @@ _FORMS: Final = MappingProxyType(
         ("end", "until"): r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z",
         ("mint", "purpose"): _one_of(MintPurpose),
         ("request", "decision"): _one_of(RequestDecision),
+        ("request", "files"): _COUNT,
+        ("request", "lines"): _COUNT,
         ("proposal", "files"): _COUNT,
         ("proposal", "added"): _COUNT,
         ("proposal", "removed"): _COUNT,

@@ -272,6 +272,8 @@ _ROWS: Final = (
 OUTCOMES: Final = MappingProxyType({row.name: row for row in _ROWS})
 """Every outcome by its journal name."""
 
+AWAITING_APPROVAL: Final = "awaiting_approval"
+"""What the report of a live run says while people are asked; no outcome."""
 AWAITING_APPROVAL_EXIT: Final = 5
 YIELDED_EXIT: Final = 76
 FENCED_EXIT: Final = 77

@@ -25,6 +25,8 @@ pytestmark = pytest.mark.api
 
 CLONE = {"id": "workspace/1", "kind": "workspace", "state": "intent"}
 CLONE_DATA = {"generation": "1", "nonce": "n"}
+ASKS = {"cause": "yield", "reason": "awaiting_approval"}
+"""What a pod may not say without naming its question."""
 
 
 async def running(scene: Scene) -> str:
@@ -102,6 +104,7 @@ class TestJournal:
             {"id": "a2/end", "kind": "end", "state": "done", "data": {"cause": "yield"}},
             {"id": "a1/end", "kind": "end", "state": "done", "data": {"cause": "crashed"}},
             {"id": "a1/end", "kind": "end", "state": "done", "data": {"cause": "yield"}},
+            {"id": "a1/end", "kind": "end", "state": "done", "data": ASKS},
             {
                 "id": "s1/decision",
                 "kind": "decision",

@@ -98,6 +98,7 @@ class TestAsking:
         capability = effect.content.capability
         assert capability is not None
         assert (capability.commit, capability.base) == (FROZEN_COMMIT, COMMIT)
+        assert capability.destination is not None
         assert capability.destination.branch == "upgraderun/lib-1.1-3f1c9a2b"
         assert effect.seen is None
 
@@ -204,7 +205,7 @@ class TestCounting:
     @pytest.mark.parametrize(
         ("fields", "words"),
         [
-            ({"kind": "ScopeExpansion"}, "isn't asked"),
+            ({"kind": "ScopeExpansion"}, "asks for kind Publication"),
             ({"digest": "0" * 64}, f"waits for {DIGEST[:12]}"),
             ({"requester": "somebody"}, "says somebody"),
             ({"requester": None}, "says nothing"),

@@ -182,3 +182,5 @@ def _check_own(call: Call, draft: Draft) -> None:
         reason = draft.data.get("reason")
         if draft.data["cause"] != EndCause.YIELD or reason not in _YIELDS:
             raise EntryError(f"entry {draft.id!r}: a pod ends itself by cause yield with a reason")
+        if (reason == YieldReason.AWAITING_APPROVAL) != ("question" in draft.artifacts):
+            raise EntryError(f"entry {draft.id!r}: who asks names the question, nobody else does")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from upgraderun_operator.model.policy import ResolvedPolicy
+from upgraderun_operator.model.policy_spec import UnexercisedRepairs
 from upgraderun_operator.model.run_spec import UpgradeRunSpec
 from upgraderun_protocol.bundle import (
     Bundle,
@@ -160,5 +161,6 @@ def _policy_options(policy: ResolvedPolicy) -> PolicyOptions:
         author_name=spec.publication.author.name,
         author_email=spec.publication.author.email,
         on_base_moved=spec.publication.on_base_moved.value,
+        ask_unexercised=spec.approvals.unexercised_repair is UnexercisedRepairs.ASK,
         decisions=Sha256(spec.scripted.sha256) if spec.scripted else None,
     )

@@ -21,7 +21,7 @@ from upgraderun_protocol.limits import (
     REPORT_PATCH_BYTES_MAX,
     REPORT_TAIL_BYTES_MAX,
 )
-from upgraderun_protocol.outcomes import OUTCOMES
+from upgraderun_protocol.outcomes import AWAITING_APPROVAL, OUTCOMES
 from upgraderun_protocol.records import RecordError, from_bytes, to_bytes
 from upgraderun_protocol.redact import Redactor
 from upgraderun_protocol.report import ReportCheck, ReportRecord, ReportTarget
@@ -41,7 +41,7 @@ def clean_record(data: bytes, redactor: Redactor) -> ReportRecord:
     record = from_bytes(ReportRecord, data)
     if record.version != REPORT_VERSION:
         raise RecordError(f"$.version: {record.version} is unknown, expected {REPORT_VERSION}")
-    if record.outcome not in OUTCOMES:
+    if record.outcome not in {*OUTCOMES, AWAITING_APPROVAL}:
         raise RecordError(f"$.outcome: {record.outcome[:64]!r} is no outcome")
     _refuse_counts(record)
     unknown = {check.state for check in record.checks} - _STATES

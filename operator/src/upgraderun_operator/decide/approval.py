@@ -45,7 +45,7 @@ def nothing_is_published(seen: Observation) -> Decision | None:
 
 
 def people_are_asked(seen: Observation) -> Decision | None:
-    """A frozen proposal without an open request is shown and asked about."""
+    """A frozen proposal, or a runner's question, that isn't asked about yet is shown and asked."""
     return None if seen.state.pending_request is not None else ask(seen)
 
 

@@ -1,7 +1,8 @@
 """Phase 13, first half: the report is written, then people are asked (upgrade-run.md §11).
 
 The report comes first: what an approver reads must stand there before the request that binds it.
-Callers: `decide.approval`, `decide.publishing` when a grant has lapsed.
+Callers: `decide.approval`, `decide.questions` for what a runner asks, `decide.publishing` when a
+grant has lapsed.
 """
 
 from typing import Final
@@ -9,9 +10,9 @@ from typing import Final
 from upgraderun_operator.build.bundles import destination_of
 from upgraderun_operator.build.events import EventText
 from upgraderun_operator.build.requests import (
-    PUBLICATION,
     Frozen,
     capability_of,
+    capability_of_question,
     digest_of_request,
     presentation_of,
 )
@@ -27,20 +28,24 @@ from upgraderun_operator.model.report import Capability, ReportContent
 from upgraderun_protocol.approvals import PRESENTED
 from upgraderun_protocol.canonical import canonical_json, sha256_of
 from upgraderun_protocol.ids import Sha256
+from upgraderun_protocol.questions import QuestionRecord
 from upgraderun_protocol.report import ReportRecord
 
 _HINT: Final = "read it with `kubectl get upgradereport {name} -n {namespace} -o yaml`"
 
 
 def record_is_unusable(seen: Observation) -> Decision | None:
-    """A proposal whose report is gone or malformed can't be shown, so it can't be approved."""
-    waiting = unread(seen, Need.FROZEN, Need.RECORD)
+    """What is gone or malformed can't be shown, so it can't be approved."""
+    asks = (Need.QUESTION,) if seen.state.question is not None else ()
+    waiting = unread(seen, Need.FROZEN, Need.RECORD, *asks)
     if waiting is not None:
         return waiting
-    if seen.record is ABSENT:
+    if seen.record is ABSENT or seen.question is ABSENT:
         return _invalid(seen, "the artifact of its report is gone from the store")
-    record = known(seen.record)
-    return _invalid(seen, record.message) if isinstance(record, Malformed) else None
+    for read in (known(seen.record), known(seen.question)):
+        if isinstance(read, Malformed):
+            return _invalid(seen, read.message)
+    return None
 
 
 def report_is_written(seen: Observation) -> Decision | None:
@@ -62,24 +67,28 @@ def report_is_written(seen: Observation) -> Decision | None:
 
 def request_is_opened(seen: Observation) -> Decision:
     """The request binds digest, destination and presentation under a fresh nonce."""
-    number = len(seen.state.requests) + 1
-    content = presentation(seen)
+    number, question = len(seen.state.requests) + 1, seen.state.question
+    content, allowed = presentation(seen), capability(seen)
     assert content.presentation_sha256 is not None
     shown = Sha256(content.presentation_sha256)
-    digest = digest_of_request(
-        seen.view.uid, seen.nonce, capability(seen), shown, _config_hash(seen)
-    )
+    digest = digest_of_request(seen.view.uid, seen.nonce, allowed, shown, _config_hash(seen))
     expires = seen.after(seen.resolved.spec.approvals.request_ttl_seconds)
     entry = draft(
         f"req/{number}",
         "request",
         INTENT,
-        {"ask": PUBLICATION, "digest": digest, "nonce": seen.nonce, "expiresAt": expires},
-        {"presentation": shown},
+        {
+            "ask": allowed.type.value,
+            "digest": digest,
+            "nonce": seen.nonce,
+            "expiresAt": expires,
+            **_size(seen),
+        },
+        {"presentation": shown, **({"question": question} if question is not None else {})},
     )
     ref = seen.view.ref
     message = (
-        f"digest {digest} waits for an approval until {expires}; "
+        f"digest {digest} waits for an approval of kind {allowed.type.value} until {expires}; "
         f"{_HINT.format(name=ref.name, namespace=ref.namespace)}"
     )
     effect = Append(
@@ -93,12 +102,15 @@ def request_is_opened(seen: Observation) -> Decision:
 
 
 def ask(seen: Observation) -> Decision:
-    """Go from a frozen proposal to an open request, one step at a time."""
+    """Go from a frozen proposal, or a runner's question, to an open request, step by step."""
     return record_is_unusable(seen) or report_is_written(seen) or request_is_opened(seen)
 
 
 def capability(seen: Observation) -> Capability:
-    """What an approval of this proposal allows."""
+    """What an approval allows: of this proposal, or of what the runner asks."""
+    question = known(seen.question)
+    if isinstance(question, QuestionRecord):
+        return capability_of_question(question)
     proposal = seen.state.proposal
     assert proposal is not None
     frozen = Frozen(
@@ -123,6 +135,14 @@ def presented_bytes(content: ReportContent) -> bytes:
     return data
 
 
+def _size(seen: Observation) -> dict[str, str | None]:
+    """How large the repair is with what the runner asks; a proposal's own entry says it."""
+    question = known(seen.question)
+    if not isinstance(question, QuestionRecord):
+        return {}
+    return {"files": str(question.files), "lines": str(question.lines)}
+
+
 def _config_hash(seen: Observation) -> str:
     context, admission = seen.state.context, seen.state.admission
     assert admission is not None
@@ -131,6 +151,7 @@ def _config_hash(seen: Observation) -> str:
 
 def _invalid(seen: Observation, why: str) -> Decision:
     proposal = seen.state.proposal
-    assert proposal is not None
+    if proposal is None:
+        return end_run(seen, End("failed", f"what the runner asks can't be shown to people: {why}"))
     message = f"proposal {proposal.digest[:12]} can't be asked about: {why}"
     return end_run(seen, End("proposal_invalidated", message))

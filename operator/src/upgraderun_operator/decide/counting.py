@@ -6,13 +6,11 @@ appends a push intent.
 
 from dataclasses import dataclass
 
-from upgraderun_operator.build.requests import PUBLICATION
 from upgraderun_operator.decide.observation import Observation
 from upgraderun_operator.decide.readings import known
 from upgraderun_operator.decide.views import ApprovalView
 from upgraderun_operator.journal.records import Request
 from upgraderun_operator.model.policy_spec import SelfApproval
-from upgraderun_protocol.ids import RequestDigest
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +31,25 @@ class Count:
 
 
 def count(seen: Observation, request: Request) -> Count:
-    """Judge every approval of this run against one request."""
+    """Judge every approval of this run against one request.
+
+    What answered an earlier question of the runner is history.
+    """
     rejects: list[ApprovalView] = []
     approves: list[ApprovalView] = []
     ignored: list[Ignored] = []
-    mine = (one for one in known(seen.approvals) or () if one.run_uid == seen.view.uid)
+    earlier = {
+        asked.digest
+        for asked in seen.state.requests
+        if asked.question is not None and asked.id != request.id
+    }
+    mine = (
+        one
+        for one in known(seen.approvals) or ()
+        if one.run_uid == seen.view.uid and one.digest not in earlier
+    )
     for approval in sorted(mine, key=lambda one: (one.created_at, one.name)):
-        why = objection(seen, request.digest, approval)
+        why = objection(seen, request, approval)
         if why is not None:
             ignored.append(Ignored(approval, why))
         else:
@@ -47,10 +57,11 @@ def count(seen: Observation, request: Request) -> Count:
     return Count(tuple(rejects), tuple(approves), tuple(ignored))
 
 
-def objection(seen: Observation, digest: RequestDigest, approval: ApprovalView) -> str | None:
+def objection(seen: Observation, request: Request, approval: ApprovalView) -> str | None:
     """Say why an approval doesn't count, or None. The first reason is enough."""
-    if approval.kind != PUBLICATION:
-        return f"kind {approval.kind} isn't asked"
+    if approval.kind != request.ask:
+        return f"it is of kind {approval.kind}, the run asks for kind {request.ask}"
+    digest = request.digest
     if approval.digest != digest:
         return (
             f"it names digest {approval.digest[:12]}, the run waits for {digest[:12]}; "

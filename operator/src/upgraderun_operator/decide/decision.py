@@ -22,6 +22,7 @@ class Need(Enum):
     APPROVALS = "approvals"
     RECORD = "record"
     REPORT = "report"
+    QUESTION = "question"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from upgraderun_operator.journal.state import RunState
 from upgraderun_operator.model.objects import UpgradePolicy, UpgradeRun
 from upgraderun_operator.model.policy import ResolvedPolicy
 from upgraderun_protocol.ids import Epoch
+from upgraderun_protocol.questions import QuestionRecord
 from upgraderun_protocol.report import ReportRecord
 
 
@@ -63,6 +64,7 @@ class Observation:
     approvals: Reading[tuple[ApprovalView, ...]] = NOT_READ
     record: Reading[ReportRecord | Malformed] = NOT_READ
     report: Reading[ReportView] = NOT_READ
+    question: Reading[QuestionRecord | Malformed] = NOT_READ
 
     @property
     def state(self) -> RunState:

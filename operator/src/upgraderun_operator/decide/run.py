@@ -18,6 +18,7 @@ from upgraderun_operator.decide.loss import LOSS
 from upgraderun_operator.decide.make import End, end_run
 from upgraderun_operator.decide.observation import Observation
 from upgraderun_operator.decide.publishing import PUBLISHING
+from upgraderun_operator.decide.questions import QUESTIONS
 from upgraderun_operator.decide.starting import STARTING
 from upgraderun_operator.decide.stopping import CANCEL, DEADLINE, SUSPEND
 from upgraderun_operator.journal.guards import LeaderEpochAtMost
@@ -63,6 +64,7 @@ RUN: Final = Chain(
         SUSPEND,
         STARTING,
         LOSS,
+        QUESTIONS,
         ATTEMPTS,
         APPROVAL,
         PUBLISHING,

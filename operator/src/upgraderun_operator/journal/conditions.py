@@ -141,6 +141,8 @@ def _reconciling(view: RunView) -> Verdict:
 
 def _question(view: RunView) -> str:
     request = view.state.pending_request
+    if request is None and view.state.question is not None:
+        return "the runner asks before it goes on; the request for approval comes next"
     if request is None:
         return "the commit is frozen; the request for approval comes next"
     return (
@@ -199,6 +201,8 @@ def _approved(view: RunView) -> Verdict:
     answer = request.answer
     if answer is None:
         return Verdict(UNKNOWN, LiveReason.AWAITING_APPROVAL, f"digest {request.digest}")
+    if answer.decision == RequestDecision.APPROVED and request.question is not None:
+        return _missing(view)
     if answer.decision == RequestDecision.APPROVED:
         return Verdict(TRUE, LiveReason.APPROVAL_COUNTED, f"by {answer.by or 'unnamed'}")
     if answer.decision == RequestDecision.VOID:

@@ -28,6 +28,9 @@ def take_request(known: Building, entry: Entry) -> None:
             requested_at=entry.at,
             expires_at=data["expiresAt"],
             presentation=entry.artifacts["presentation"],
+            question=entry.artifacts.get("question"),
+            files=int(data.get("files", "0")),
+            lines=int(data.get("lines", "0")),
         )
     else:
         answer = Answer(

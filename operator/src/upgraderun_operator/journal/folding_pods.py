@@ -106,6 +106,7 @@ def take_end(known: Building, entry: Entry) -> None:
         verdict=entry.artifacts.get("verdict"),
         report=entry.artifacts.get("report"),
         until=data.get("until"),
+        question=entry.artifacts.get("question"),
     )
     pods = known.pods(tag)
     pods[tag] = replace(intended(pods, tag, entry), end=end)

@@ -9,9 +9,11 @@ from datetime import datetime
 from typing import Any
 
 from upgraderun_operator.journal.conditions import conditions, conflict_reason
+from upgraderun_operator.journal.records import Request, Target
 from upgraderun_operator.journal.run import RunView
 from upgraderun_operator.journal.state import Lifecycle
 from upgraderun_protocol.outcomes import AWAITING_APPROVAL_EXIT, OUTCOMES
+from upgraderun_protocol.questions import QuestionKind
 
 Block = dict[str, Any]
 
@@ -124,23 +126,35 @@ def _proposal(view: RunView) -> Block | None:
 
 def _pending(view: RunView) -> Block | None:
     request, proposal = view.state.pending_request, view.state.proposal
-    if request is None or proposal is None or view.state.outcome is not None:
+    if request is None or view.state.target is None or view.state.outcome is not None:
         return None
-    target = proposal.target
+    files, lines = request.files, request.lines
+    if proposal is not None:
+        files, lines = proposal.files, proposal.added + proposal.removed
     return {
         "kind": request.ask,
         "digest": request.digest,
-        "headline": f"Upgrade {target.name} from {target.from_version} to {target.to_version}"[
-            :200
-        ],
+        "headline": _headline(view.state.target, request),
         "target": _target(view),
-        "files": proposal.files,
-        "lines": proposal.added + proposal.removed,
+        "files": files,
+        "lines": lines,
         "presentationSha256": request.presentation,
         "requestedAt": request.requested_at,
         "expiresAt": request.expires_at,
         "approvals": 0,
     }
+
+
+def _headline(target: Target, request: Request) -> str:
+    """What is asked, in one line."""
+    words = f"pgrade {target.name} from {target.from_version} to {target.to_version}"
+    if request.ask == QuestionKind.SCOPE_EXPANSION:
+        return f"Let the repair grow to {request.files} files, {request.lines} lines: u{words}"[
+            :200
+        ]
+    if request.ask == QuestionKind.UNEXERCISED_REPAIR:
+        return f"Take a repair that no test runs in part: u{words}"[:200]
+    return f"U{words}"[:200]
 
 
 def _publication(view: RunView) -> Block | None:

@@ -61,6 +61,7 @@ class End:
     verdict: Sha256 | None = None
     report: Sha256 | None = None
     until: str | None = None
+    question: Sha256 | None = None
 
     @property
     def is_loss(self) -> bool:
@@ -180,7 +181,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A question to people. `presentation` is the digest of what the report shows."""
+    """A question to people. `presentation` is the digest of what the report shows.
+
+    `question` is the runner's own, where it asked in the middle of its work, with the size of the
+    repair; None for the publication of the proposal.
+    """
 
     id: EntryId
     number: int
@@ -191,6 +196,9 @@ class Request:
     expires_at: str
     presentation: Sha256
     answer: Answer | None = None
+    question: Sha256 | None = None
+    files: int = 0
+    lines: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from upgraderun_operator.journal.records import (
 from upgraderun_protocol.ends import EndCause, RequestDecision, YieldReason
 from upgraderun_protocol.entries import EntryState
 from upgraderun_protocol.fold import Fold
-from upgraderun_protocol.ids import Epoch
+from upgraderun_protocol.ids import Epoch, Sha256
 
 
 class Lifecycle(StrEnum):
@@ -167,9 +167,15 @@ class RunState:
         return request if request is not None and request.answer is None else None
 
     @property
+    def publication_request(self) -> Request | None:
+        """The last question about the publication; a runner's own questions are none."""
+        asked = (request for request in reversed(self.requests) if request.question is None)
+        return next(asked, None)
+
+    @property
     def grant(self) -> Request | None:
-        """The last request, if it was approved."""
-        request = self.request
+        """The last request for the publication, if it was approved."""
+        request = self.publication_request
         if request is None or request.answer is None:
             return None
         return request if request.answer.decision == RequestDecision.APPROVED else None
@@ -203,6 +209,14 @@ class RunState:
         return pod.end.reason or YieldReason.NOT_RESUMABLE
 
     @property
+    def question(self) -> Sha256 | None:
+        """What the last runner asks people in the middle of its work; None if it asks nothing."""
+        pod = self.last_pod
+        if pod is None or pod.end is None or self.parked != YieldReason.AWAITING_APPROVAL:
+            return None
+        return pod.end.question if self.proposal is None else None
+
+    @property
     def is_resumable(self) -> bool:
         """Whether a context is journaled (upgrade-run.md §3, phase 3)."""
         return self.context is not None
@@ -222,7 +236,7 @@ class RunState:
             return Lifecycle.SUSPENDED
         if self.pushes:
             return Lifecycle.PUBLISHING
-        if self.proposal is not None:
+        if self.proposal is not None or self.question is not None:
             return Lifecycle.AWAITING_APPROVAL
         return Lifecycle.PROVISIONING if self.attempts else Lifecycle.QUEUED
 

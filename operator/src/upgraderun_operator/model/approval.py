@@ -16,6 +16,8 @@ class ApprovalKind(StrEnum):
     """What is approved."""
 
     PUBLICATION = "Publication"
+    SCOPE_EXPANSION = "ScopeExpansion"
+    UNEXERCISED_REPAIR = "UnexercisedRepair"
 
 
 class ApprovalDecision(StrEnum):
@@ -42,7 +44,9 @@ class UpgradeApprovalSpec(ApiModel):
     """The run that is answered."""
 
     kind: ApprovalKind = ApprovalKind.PUBLICATION
-    """What is approved: the publication of the proposal."""
+    """What is approved, as `status.pendingApproval.kind` says. Publication: the proposal goes out.
+    ScopeExpansion: the repair may grow up to the policy's hard scope. UnexercisedRepair: a proposal
+    may hold repaired lines that no test runs."""
 
     digest: Sha256Text
     """The digest that the run asks about: `status.pendingApproval.digest`."""

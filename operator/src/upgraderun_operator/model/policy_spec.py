@@ -62,6 +62,13 @@ class SelfApproval(StrEnum):
     ALLOW = "Allow"
 
 
+class UnexercisedRepairs(StrEnum):
+    """What happens to a repair with lines that no test runs."""
+
+    REFUSE = "Refuse"
+    ASK = "Ask"
+
+
 class OnBaseMoved(StrEnum):
     """What a base branch that moved since the freeze means for publication."""
 
@@ -211,7 +218,7 @@ class Scope(ApiModel):
     """How far a repair may reach; manifest and lock are not counted (upgrade-run.md §9.4)."""
 
     soft_files: Annotated[int, Field(ge=SOFT_FILES.floor, le=SOFT_FILES.cap)] = SOFT_FILES.default
-    """Changed files; a repair beyond it needs a person, who can't be asked yet: it is refused."""
+    """Changed files; a repair beyond it asks the approvers first, by kind ScopeExpansion."""
 
     soft_lines: Annotated[int, Field(ge=SOFT_LINES.floor, le=SOFT_LINES.cap)] = SOFT_LINES.default
     """Added and removed lines; as `softFiles`."""
@@ -270,6 +277,10 @@ class Approvals(ApiModel):
 
     self_approval: SelfApproval = SelfApproval.DENY
     """Whether the requester of a run may approve it."""
+
+    unexercised_repair: UnexercisedRepairs = UnexercisedRepairs.REFUSE
+    """What happens to a repair with lines that no test runs. Refuse: the run ends
+    RepairNotExercised. Ask: approvers decide, and the pull request opens with a warning."""
 
     request_ttl_seconds: Annotated[
         int, Field(ge=REQUEST_TTL_SECONDS.floor, le=REQUEST_TTL_SECONDS.cap)

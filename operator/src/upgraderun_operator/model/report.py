@@ -16,6 +16,7 @@ from upgraderun_operator.model.base import (
     Count,
     Sha256Text,
 )
+from upgraderun_operator.model.conditions import LiveReason
 from upgraderun_operator.model.run_status import Target
 from upgraderun_protocol.approvals import presentation_digest
 from upgraderun_protocol.limits import (
@@ -27,7 +28,8 @@ from upgraderun_protocol.limits import (
     REPORT_PATCH_BYTES_MAX,
     REPORT_TAIL_BYTES_MAX,
 )
-from upgraderun_protocol.outcomes import OUTCOMES
+from upgraderun_protocol.outcomes import AWAITING_APPROVAL, OUTCOMES
+from upgraderun_protocol.questions import RANGE_MAX, RANGES_MAX
 from upgraderun_protocol.report import ReportRecord
 
 FINDING_MAX: Final = 512
@@ -78,28 +80,68 @@ class ReportDestination(ApiModel):
     """Our branch."""
 
 
+class ScopeExpansion(ApiModel):
+    """A write above the soft scope, and the bounds that hold after its approval."""
+
+    step: Annotated[str, Field(max_length=16)]
+    """Step of the loop that asks."""
+
+    tool: Annotated[str, Field(max_length=64)]
+    """Tool that would write."""
+
+    call_sha256: Sha256Text
+    """SHA-256 of the call: tool and arguments."""
+
+    files: Count
+    """Source files that the repair may change then, in all."""
+
+    lines: Count
+    """Lines that it may add and remove then, in all."""
+
+
+class UnexercisedRepair(ApiModel):
+    """Repaired lines that no test runs, in exactly one tree."""
+
+    step: Annotated[str, Field(max_length=16)]
+    """Step of the loop that asks."""
+
+    tree: CommitText
+    """The tree that would be proposed."""
+
+    subject_sha256: Sha256Text
+    """SHA-256 of the tree and of every range."""
+
+    ranges: Annotated[
+        tuple[Annotated[str, Field(max_length=RANGE_MAX)], ...], Field(max_length=RANGES_MAX)
+    ] = ()
+    """Where, and why it counts as not run."""
+
+
 class Capability(ApiModel):
-    """What the pending request binds: an approval allows exactly this."""
+    """What the pending request binds: an approval allows exactly this.
+
+    Of a Publication every field down to `reviewers`; of the other kinds the one field of that name.
+    """
 
     type: ApprovalKind
     """Kind of the request."""
 
-    proposal_digest: Sha256Text
+    proposal_digest: Sha256Text | None = None
     """SHA-256 of the proposal record."""
 
-    commit: CommitText
+    commit: CommitText | None = None
     """The one commit."""
 
-    tree: CommitText
+    tree: CommitText | None = None
     """Its tree."""
 
-    base: CommitText
+    base: CommitText | None = None
     """Its one parent."""
 
-    destination: ReportDestination
+    destination: ReportDestination | None = None
     """Where it goes."""
 
-    draft: bool
+    draft: bool | None = None
     """Whether the pull request is a draft."""
 
     labels: Annotated[tuple[Annotated[str, Field(max_length=50)], ...], Field(max_length=20)] = ()
@@ -109,6 +151,12 @@ class Capability(ApiModel):
         tuple[Annotated[str, Field(max_length=39)], ...], Field(max_length=15)
     ] = ()
     """Reviewers of the pull request."""
+
+    scope_expansion: ScopeExpansion | None = None
+    """A write above the soft scope."""
+
+    unexercised_repair: UnexercisedRepair | None = None
+    """Repaired lines that no test runs."""
 
 
 class ReportContent(ApiModel):
@@ -152,7 +200,7 @@ def content_of(record: ReportRecord, capability: Capability | None) -> ReportCon
     """
     target = record.target
     content = ReportContent(
-        outcome=OUTCOMES[record.outcome].reason if record.outcome in OUTCOMES else record.outcome,
+        outcome=_word(record.outcome),
         message=record.message,
         target=target
         and Target(
@@ -174,3 +222,9 @@ def content_of(record: ReportRecord, capability: Capability | None) -> ReportCon
     )
     digest = presentation_digest(content.to_json())
     return content.model_copy(update={"presentation_sha256": digest})
+
+
+def _word(outcome: str) -> str:
+    if outcome == AWAITING_APPROVAL:
+        return LiveReason.AWAITING_APPROVAL.value
+    return OUTCOMES[outcome].reason if outcome in OUTCOMES else outcome

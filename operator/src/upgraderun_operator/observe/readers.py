@@ -6,11 +6,12 @@ Callers: `reconcile`. Nothing here decides; what can't be read is Unreadable, ne
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from upgraderun_operator.answers import Absent, Denied, Ok, StoreDown, Unknown
 from upgraderun_operator.build.frozen import FrozenAdmission, read_frozen
 from upgraderun_operator.build.reports import clean_record
+from upgraderun_operator.build.requests import clean_question
 from upgraderun_operator.decide.admission import live_policy, live_resolved
 from upgraderun_operator.decide.decision import Need
 from upgraderun_operator.decide.observation import Observation
@@ -51,10 +52,13 @@ from upgraderun_operator.resources import (
 )
 from upgraderun_protocol.canonical import sha256_of
 from upgraderun_protocol.ids import CommitId, RunUid, Sha256
+from upgraderun_protocol.questions import QuestionRecord
 from upgraderun_protocol.records import RecordError
+from upgraderun_protocol.redact import Redactor
 from upgraderun_protocol.report import ReportRecord
 from upgraderun_protocol.slugs import child_name
 
+T = TypeVar("T")
 FROZEN_CACHE_MAX: Final = 1024
 
 
@@ -78,6 +82,7 @@ class Readers:
             Need.APPROVALS: self._approvals,
             Need.RECORD: self._record,
             Need.REPORT: self._report,
+            Need.QUESTION: self._question,
         }
 
     async def look(self, seen: Observation, need: Need) -> Observation:
@@ -218,12 +223,20 @@ class Readers:
 
     async def _record(self, seen: Observation) -> Reading[ReportRecord | Malformed]:
         digest = report_artifact(seen)
-        if digest is None:
-            return ABSENT
+        return ABSENT if digest is None else await self._told(seen, digest, clean_record)
+
+    async def _question(self, seen: Observation) -> Reading[QuestionRecord | Malformed]:
+        assert seen.state.question is not None
+        return await self._told(seen, seen.state.question, clean_question)
+
+    async def _told(
+        self, seen: Observation, digest: Sha256, clean: Callable[[bytes, Redactor], T]
+    ) -> Reading[T | Malformed]:
+        """Read a record that a runner left."""
         match await self._world.artifacts.get(seen.view.uid, digest):
             case bytes() as data:
                 try:
-                    return clean_record(data, self._world.redactor)
+                    return clean(data, self._world.redactor)
                 except RecordError as error:
                     return Malformed(str(self._world.redactor.redact(str(error), 300)))
             case Absent():
