@@ -235,7 +235,9 @@ def _check_head(head: object, journal: LoadedJournal) -> None:
     found = {"seq": journal.fold.seq, "digest": journal.digest, "epoch": journal.fold.epoch}
     if head != found:
         said = _spelled(head) if isinstance(head, Mapping) else "nothing"
-        raise JournalBroken(f"the entries end at {_spelled(found)}; status.journal.head says {said}")
+        raise JournalBroken(
+            f"the entries end at {_spelled(found)}; status.journal.head says {said}"
+        )
 
 
 def _spelled(head: Mapping[str, object]) -> str:
