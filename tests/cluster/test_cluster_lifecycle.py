@@ -50,17 +50,32 @@ def _traces(others: list[str]) -> dict[str, set[str]]:
         if "upgraderun" in folder
     ]
     found = {
-        "links": [line.split(": ")[1] for line in _lines("ip", "-o", "link")],
+        "links": _lines("ip", "-o", "link"),
         "routes": _lines("ip", "route"),
         "rules": _lines("nft", "list", "tables"),
         "mounts": [line.split()[4] for line in _read("/proc/self/mountinfo")],
         "cgroups": groups,
         "cni": [entry.read_text() for entry in containerd.CNI_CACHE.glob("*")],
     }
-    return {
+    left = {
         what: {line for line in lines if not any(other in line for other in others)}
         for what, lines in found.items()
     }
+    # Only the whole line says whose link it is, by its bridge; its state doesn't matter.
+    return {**left, "links": {line.split(": ")[1] for line in left["links"]}}
+
+
+def _settle(cluster: Cluster) -> None:
+    """Wait until nothing of the common cluster is being removed: its network isn't marked as its."""
+    cluster.until(
+        lambda: (
+            not any(
+                "deletionTimestamp" in each["metadata"]
+                for each in cluster.get("pods,namespaces", "--all-namespaces")["items"]
+            )
+        ),
+        "the pods of earlier tests are gone",
+    )
 
 
 def _lines(*argv: str) -> list[str]:
@@ -103,12 +118,13 @@ def _page(cluster: Cluster) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
-def test_killed_cluster_is_repaired_and_down_leaves_nothing(name: str) -> None:
+def test_killed_cluster_is_repaired_and_down_leaves_nothing(name: str, cluster: Cluster) -> None:
     """`up` works after SIGKILL of every process, with data kept; `down` removes every trace."""
+    _settle(cluster)
     before = _traces(_others(name))
-    cluster = start(name)
+    fresh = start(name)
     plan = whole.existing(name)
-    _run_keeper(cluster)
+    _run_keeper(fresh)
     during = _traces(_others(name))
     assert [] == [what for what in before if before[what] == during[what]]
     daemons = processes.recorded(plan.home)
@@ -128,12 +144,13 @@ def test_killed_cluster_is_repaired_and_down_leaves_nothing(name: str) -> None:
     assert not cgroups.exists(plan.cgroup)
 
 
-def test_forgotten_cluster_is_swept_before_a_new_one(name: str) -> None:
+def test_forgotten_cluster_is_swept_before_a_new_one(name: str, cluster: Cluster) -> None:
     """Without its plan nothing of the old cluster can be trusted, but its traces are in the way."""
+    _settle(cluster)
     before = _traces(_others(name))
-    cluster = start(name)
+    forgotten = start(name)
     plan = whole.existing(name)
-    cluster.apply(workloads.namespace(SPACE))
+    forgotten.apply(workloads.namespace(SPACE))
     cgroups.kill_all(plan.cgroup)
     (plan.home / "cluster.json").unlink()
 
