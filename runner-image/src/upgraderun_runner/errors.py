@@ -8,6 +8,7 @@
     |   |- Terminal     the run has ended (cancel, deadline, loss): exit at once
     |   |- GaveUp       the operator didn't answer for too long: exit 75, the run goes on elsewhere
     |   `- Yielded      suspended, journal full: exit 76, a planned attempt goes on later
+    |       `- Asks     people are asked: exit 5, the next attempt goes on with their answer
     |- RunEnds          an outcome of upgrade-run.md §4: becomes the verdict
     `- RunConflicts     journal and workspace contradict each other: verdict with both sides
 
@@ -16,9 +17,11 @@ Callers: every module of the runner raises them; `supervise` is the one exit tha
 
 from enum import StrEnum
 
+from upgraderun_protocol.ends import YieldReason
 from upgraderun_protocol.ids import Sha256
 from upgraderun_protocol.messages import FENCED, ErrorCode
 from upgraderun_protocol.outcomes import (
+    AWAITING_APPROVAL_EXIT,
     CONFLICT_OUTCOMES,
     FENCED_EXIT,
     GAVE_UP_EXIT,
@@ -122,6 +125,17 @@ class Yielded(Stop):
         super().__init__(message)
         self.reason = reason
         self.until = until
+
+
+class Asks(Yielded):
+    """People are asked; `question` and `report` are artifacts (upgrade-run.md §11)."""
+
+    exit_code = AWAITING_APPROVAL_EXIT
+
+    def __init__(self, message: str, question: Sha256, report: Sha256) -> None:
+        super().__init__(YieldReason.AWAITING_APPROVAL, message)
+        self.question = question
+        self.report = report
 
 
 class RunEnds(RunnerError):  # noqa: N818 - names an end, not a mistake

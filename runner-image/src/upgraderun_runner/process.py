@@ -30,6 +30,7 @@ from upgraderun_runner.client.transport import Seams, Target, Transport
 from upgraderun_runner.client.verdict import VerdictDesk
 from upgraderun_runner.credentials import Credentials
 from upgraderun_runner.errors import (
+    Asks,
     Fenced,
     GaveUp,
     RunConflicts,
@@ -290,7 +291,11 @@ async def _record_pause(speaking: Speaking, pause: Yielded) -> None:
     }
     if pause.until is not None:
         data["until"] = pause.until
-    await speaking.journal.append(Draft(EntryId(f"{tag}/end"), "end", EntryState.DONE, data))
+    artifacts: dict[str, Sha256] = {}
+    if isinstance(pause, Asks):
+        artifacts = {"question": pause.question, "report": pause.report}
+    end = Draft(EntryId(f"{tag}/end"), "end", EntryState.DONE, data, artifacts)
+    await speaking.journal.append(end)
 
 
 def _verdict(speaking: Speaking, conclusion: Conclusion) -> Verdict:

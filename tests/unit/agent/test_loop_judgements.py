@@ -5,11 +5,22 @@ from dataclasses import replace
 import pytest
 
 from support.runviews import LIMITS, SCOPE, Story
+from upgraderun_protocol.questions import QuestionKind
 from upgraderun_runner.agent import scripted
 from upgraderun_runner.agent.calls import Call, read_call, tool_name
 from upgraderun_runner.agent.ending import End, as_explained, end_of
 from upgraderun_runner.agent.limits import limit_reached
-from upgraderun_runner.agent.policy import Abort, Allow, Deny, Facts, Ruling, Write, rule_on
+from upgraderun_runner.agent.policy import (
+    Abort,
+    Allow,
+    Ask,
+    Deny,
+    Facts,
+    Ruling,
+    Unexercised,
+    Write,
+    rule_on,
+)
 from upgraderun_runner.agent.view import Phase
 
 BLOCKED = {"reason": "no way", "code": "regressed"}
@@ -156,6 +167,9 @@ FACTS = Facts(
 )
 
 
+UNEXERCISED = Unexercised("e" * 40, ("src/a.py:1-2: not run",))
+
+
 class TestPolicy:
     """§9.3, first match."""
 
@@ -169,8 +183,18 @@ class TestPolicy:
             ("write_file", replace(FACTS, write=Write(None, 10, 200)), Allow),
             ("write_file", replace(FACTS, write=Write("protected", 1, 1)), Deny),
             ("write_file", replace(FACTS, write=Write("protected", 99, 1)), Deny),
-            ("write_file", replace(FACTS, write=Write(None, 11, 1)), Abort),
-            ("write_file", replace(FACTS, write=Write(None, 1, 201)), Abort),
+            ("write_file", replace(FACTS, write=Write(None, 11, 1)), Ask),
+            ("write_file", replace(FACTS, write=Write(None, 1, 201)), Ask),
+            ("write_file", replace(FACTS, write=Write(None, 11, 1), expanded=True), Allow),
+            ("write_file", replace(FACTS, write=Write(None, 21, 1), expanded=True), Abort),
+            ("write_file", replace(FACTS, write=Write("protected", 11, 1), expanded=True), Deny),
+            ("prepare_proposal", FACTS, Allow),
+            ("prepare_proposal", replace(FACTS, unexercised=UNEXERCISED), Ask),
+            (
+                "prepare_proposal",
+                replace(FACTS, unexercised=UNEXERCISED, granted=frozenset({UNEXERCISED.subject})),
+                Allow,
+            ),
             ("write_file", replace(FACTS, write=Write(None, 21, 1)), Abort),
             ("write_file", replace(FACTS, write=Write(None, 1, 401)), Abort),
         ],
@@ -182,6 +206,24 @@ class TestPolicy:
     def test_only_eligible_pairs_are_applied(self, version: str, ruling: type[Ruling]) -> None:
         call = Call("apply_upgrade", {"dependency": "tinylib", "version": version})
         assert isinstance(rule_on(call, FACTS), ruling)
+
+    def test_only_the_granted_call_passes_the_soft_scope(self) -> None:
+        asked, other = Call("write_file", {"path": "a"}), Call("write_file", {"path": "b"})
+        facts = replace(FACTS, write=Write(None, 11, 1), granted=frozenset({asked.digest}))
+        assert isinstance(rule_on(asked, facts), Allow)
+        ruling = rule_on(other, facts)
+        assert isinstance(ruling, Ask)
+        assert (QuestionKind.SCOPE_EXPANSION, other.digest) == (ruling.kind, ruling.subject)
+
+    def test_other_ranges_or_another_tree_are_asked_anew(self) -> None:
+        facts = replace(FACTS, granted=frozenset({UNEXERCISED.subject}))
+        for changed in (
+            replace(UNEXERCISED, tree="f" * 40),
+            replace(UNEXERCISED, ranges=("src/a.py:1-2: not run", "src/a.py:9-9: not run")),
+        ):
+            ruling = rule_on(Call("prepare_proposal", {}), replace(facts, unexercised=changed))
+            assert isinstance(ruling, Ask)
+            assert "src/a.py:1-2" in ruling.message
 
     def test_abort_over_scope_ends_the_run_with_its_outcome(self) -> None:
         ruling = rule_on(Call("write_file", {}), replace(FACTS, write=Write(None, 21, 1)))

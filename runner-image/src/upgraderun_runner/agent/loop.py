@@ -17,14 +17,15 @@ from upgraderun_runner.agent.calls import Call, read_call, tool_name
 from upgraderun_runner.agent.ending import End, as_explained, end_of, exhausted
 from upgraderun_runner.agent.history import History
 from upgraderun_runner.agent.limits import limit_reached
-from upgraderun_runner.agent.policy import Abort, Deny, Facts, Write, rule_on
+from upgraderun_runner.agent.policy import Abort, Ask, Deny, Facts, Unexercised, Write, rule_on
 from upgraderun_runner.agent.view import WRITE_TOOLS, RunView
 from upgraderun_runner.client.journal import Journal
 from upgraderun_runner.ecosystems.base import AcquisitionFailed, Unsupported
 from upgraderun_runner.performing import AsyncEffect
 from upgraderun_runner.text import brief, essence
-from upgraderun_runner.tools import registry, writing
+from upgraderun_runner.tools import asking, proposing, registry, writing
 from upgraderun_runner.tools.bench import Bench
+from upgraderun_runner.tools.granted import grants_of
 from upgraderun_runner.tools.schemas import TOOLS
 from upgraderun_runner.tools.step import Step, ToolFailed, store_observation
 
@@ -101,11 +102,13 @@ class Loop:
         """Schema, policy, effect (§9.1 (5) to (8))."""
         call = _checked(value)
         planned, write = await self._projected(view, call)
-        ruling = rule_on(call, self._facts(view, call, write))
+        ruling = rule_on(call, await self._facts(view, call, write))
         if isinstance(ruling, Deny):
             raise ToolFailed("policy_denied", ruling.reason)
         if isinstance(ruling, Abort):
             raise ToolFailed(ruling.outcome, ruling.message)
+        if isinstance(ruling, Ask):
+            raise await asking.ask(self._bench, step, view, ruling, planned)
         return await self._execute(step, view, call, planned)
 
     async def _execute(
@@ -134,8 +137,16 @@ class Loop:
         planned = await writing.plan_write(self._bench, call.tool, call.arguments)
         return planned, await writing.judge_write(self._bench, planned)
 
-    def _facts(self, view: RunView, call: Call, write: Write | None) -> Facts:
+    async def _unexercised(self, view: RunView, call: Call) -> Unexercised | None:
+        """What of a proposal no test runs; looked at only where the policy lets people be asked."""
+        asks = self._bench.bundle.policy.ask_unexercised
+        if call.tool != "prepare_proposal" or view.phase not in TOOLS[call.tool].phases or not asks:
+            return None
+        return await proposing.unexercised(self._bench, view)
+
+    async def _facts(self, view: RunView, call: Call, write: Write | None) -> Facts:
         candidates = self._bench.candidates.candidates
+        grants = await grants_of(self._bench.journal)
         return Facts(
             phase=view.phase,
             phases=TOOLS[call.tool].phases,
@@ -144,6 +155,9 @@ class Loop:
             limits=self._bench.bundle.limits,
             scope=self._bench.bundle.policy.scope,
             write=write,
+            unexercised=await self._unexercised(view, call),
+            granted=frozenset(grants),
+            expanded=_is_expanded(view, frozenset(grants)),
         )
 
     async def _fail(self, step: Step, error: ToolFailed) -> None:
@@ -168,6 +182,11 @@ async def _store_decision(journal: Journal, value: Any) -> Sha256:
 
 
 DECISION: Final = AsyncEffect("decision", _store_decision)
+
+
+def _is_expanded(view: RunView, granted: frozenset[Sha256]) -> bool:
+    """Whether a write that people let through was done: from then on the hard scope holds."""
+    return any(step.is_done and step.call and step.call.digest in granted for step in view.settled)
 
 
 def _checked(value: Any) -> Call:

@@ -5,12 +5,14 @@ recipe gives the same commit, and the record takes its time from the recipe.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from upgraderun_protocol.entries import Draft, EntryState
 from upgraderun_protocol.ids import EntryId, RunUid, Sha256, TreeId
 from upgraderun_protocol.records import to_bytes, to_json
+from upgraderun_runner.agent.policy import Unexercised
 from upgraderun_runner.agent.readiness import Candidate, Failure, failures_of
 from upgraderun_runner.agent.report import (
     ReportFacts,
@@ -31,6 +33,7 @@ from upgraderun_runner.forge.texts import (
 )
 from upgraderun_runner.performing import AsyncEffect
 from upgraderun_runner.tools.bench import Bench
+from upgraderun_runner.tools.granted import ApprovedRisk, approved_risk, only_unexercised
 from upgraderun_runner.tools.step import Step, ToolFailed
 from upgraderun_runner.workspace.diff import TreeDiff, diff_trees, patch_of
 from upgraderun_runner.workspace.limits import PATCH_BYTES_MAX
@@ -58,10 +61,11 @@ async def prepare_proposal(
     validation = await accepted_evidence(bench, view)
     diff = await diff_trees(bench.git, bench.context.base_tree, tree)
     failures = await _failures(bench, view, tree, diff, validation)
-    if failures:
+    risk = await approved_risk(bench.journal, tree, failures)
+    if failures and risk is None:
         raise not_ready(failures)
     assert validation is not None, "readiness asks for an accepted validation"
-    recipe = await _recipe(bench, step, arguments, diff, validation)
+    recipe = await _recipe(bench, step, arguments, diff, validation, risk)
     digest = await bench.journal.store(to_bytes(recipe))
     await step.begin(
         Draft(
@@ -145,6 +149,14 @@ async def _upload(bench: Bench, frozen: FrozenProposal) -> None:
 
 PROPOSAL_OBJECTS: Final = AsyncEffect("proposal_objects", _objects)
 PROPOSAL_UPLOAD: Final = AsyncEffect("proposal_upload", _upload)
+
+
+async def unexercised(bench: Bench, view: RunView) -> Unexercised | None:
+    """The ranges that no test runs, where nothing else keeps the candidate from being ready."""
+    tree = await bench.tree()
+    validation = await accepted_evidence(bench, view)
+    diff = await diff_trees(bench.git, bench.context.base_tree, tree)
+    return only_unexercised(tree, await _failures(bench, view, tree, diff, validation))
 
 
 def proposal_entry(index: int) -> EntryId:
@@ -239,6 +251,7 @@ async def _recipe(
     arguments: Mapping[str, Any],
     diff: TreeDiff,
     validation: ValidationEvidence,
+    risk: ApprovedRisk | None,
 ) -> Recipe:
     """Everything that determines the commit; the time is the intent's, in whole seconds."""
     policy = bench.bundle.policy
@@ -246,6 +259,8 @@ async def _recipe(
     target = applied[-1].target
     proposal = proposal_id(RunUid(bench.bundle.run.uid), step.index)
     facts = await _facts(bench, arguments, diff, validation)
+    if risk is not None:
+        facts = replace(facts, unexercised=risk.ranges, approvers=(risk.approver,))
     return Recipe(
         tree=diff.new,
         parent=bench.context.base_commit,
