@@ -41,7 +41,7 @@ async def test_the_run_gives_the_right_answer(
     await platform.create_run(run.name, run.spec)
 
     if run.publishes:
-        await platform.asked(run.name, RUN_SECONDS)
+        await platform.asked(run.name, seconds=RUN_SECONDS)
         await platform.answer(run.name)
     status = await platform.finished(run.name, RUN_SECONDS)
 

@@ -30,6 +30,9 @@ async def test_cell_ends_as_the_table_says(
     scene = await open_scene(row, name, folder / "scenes", outside, platform)
     await platform.create_run(name, scene.spec(cell.mode))
 
+    for kind in cell.asks:
+        await platform.asked(name, kind)
+        await platform.answer(name)
     if cell.publishes:
         await platform.asked(name)
         await platform.answer(name)

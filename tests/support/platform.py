@@ -178,12 +178,14 @@ class Platform:
         """Wait for the end of a run, finalization included."""
         return await self.wait_for(name, lambda s: bool(s.get("finished")), "finished", seconds)
 
-    async def asked(self, name: str, seconds: float = RUN_SECONDS) -> Json:
+    async def asked(
+        self, name: str, kind: str = "Publication", seconds: float = RUN_SECONDS
+    ) -> Json:
         """Wait for the request to people; returns `pendingApproval`. Fails if the run ends."""
         status = await self.wait_for(
             name,
-            lambda s: bool(s.get("pendingApproval") or s.get("outcome")),
-            "asks for approval",
+            lambda s: bool(s.get("pendingApproval", {}).get("kind") == kind or s.get("outcome")),
+            f"asks for approval of kind {kind}",
             seconds,
         )
         assert status.get("pendingApproval"), f"ended instead of asking\n{self.story(status)}"
@@ -203,7 +205,7 @@ class Platform:
         pending = run["status"].get("pendingApproval") or {}
         spec = {
             "runRef": {"name": name, "uid": run["metadata"]["uid"]},
-            "kind": "Publication",
+            "kind": pending.get("kind", "Publication"),
             "digest": digest or pending["digest"],
             "decision": decision,
             "approver": approver,

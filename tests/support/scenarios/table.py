@@ -59,7 +59,8 @@ class Cell:
 
     `files` are the paths that the proposal changes, `findings` the keys of a failing baseline or
     the introduced keys of a regression, `violations` the codes of a gate, `denied` the tools whose
-    calls the policy denies, in order, `says` regular expressions found in the proposal's body.
+    calls the policy denies, in order, `says` regular expressions found in the proposal's body, `asks`
+    the kinds of approval that are asked before the publication's, in order, and given.
     """
 
     mode: str
@@ -71,6 +72,7 @@ class Cell:
     violations: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
 
     @property
     def publishes(self) -> bool:
@@ -157,7 +159,7 @@ def _cell(mode: str, value: dict[str, Any], shared: dict[str, Any]) -> Cell:
     """A cell; what `expect` says holds wherever a proposal is made, unless the cell says else."""
     proposes = value["outcome"] in {"proposal_prepared", "proposal_published"}
     merged = {**(shared if proposes else {}), **value}
-    lists = ("files", "findings", "violations", "denied", "says")
+    lists = ("files", "findings", "violations", "denied", "says", "asks")
     return Cell(
         **{
             **merged,
