@@ -1,6 +1,6 @@
 # One place for every command. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint format test test-unit test-git test-runner test-api test-runs test-cluster test-real bench binaries images cluster coverage generate
+.PHONY: help setup demo lint format test test-unit test-git test-runner test-api test-runs scenarios test-cluster test-real bench binaries images cluster coverage generate
 
 UV_VERSION := 0.13.9
 BOOT := .boot
@@ -59,6 +59,9 @@ test-runner: setup ## runner processes and their kills; the Python ecosystem wit
 
 test-runs: setup binaries ## every cell of the scenario table, through operator, runner, git and uv
 	$(TESTS) -n 2 --timeout 600 tests/runs
+
+scenarios: setup ## print the scenario table as a matrix: expected, and seen by the last test-runs
+	$(PY) hack/scenarios.py
 
 test-cluster: setup images cluster ## against the whole cluster
 	$(PY) -m pytest -q tests/cluster
