@@ -49,7 +49,7 @@ def test_checkout_with_shadowing_modules_changes_nothing(
     """security.md H37: `python -I` ignores what lies in the working directory."""
     for name in ("json.py", "operator.py", "sitecustomize.py"):
         (folder / name).write_text("raise SystemExit('shadowed')\n")
-    argv = [str(runner.python), "-I", "-m", "upgraderun_runner.main", "--help"]
+    argv = [str(runner.python), "-I", "-m", "upgraderun_runner", "--help"]
 
     done = subprocess.run(
         as_ordinary_user(argv), cwd=folder, capture_output=True, text=True, check=False

@@ -20,7 +20,7 @@ from support.volumes import Volumes
 
 NODE: Final = "process-node"
 PROTECTION: Final = "kubernetes.io/pvc-protection"
-ENTRYPOINT: Final = ("-I", "-m", "upgraderun_runner.main")
+ENTRYPOINT: Final = ("-I", "-m", "upgraderun_runner")
 """What the runner image's entry point gives to its Python."""
 
 

@@ -72,7 +72,7 @@ class OperatorProcess:
                 sys.executable,
                 "-I",
                 "-m",
-                "upgraderun_operator.main",
+                "upgraderun_operator",
                 stdout=log,
                 stderr=log,
                 env=self._environment(),

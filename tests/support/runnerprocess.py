@@ -165,7 +165,7 @@ class PodStandIn:
         credential = self._file("credential", secret)
         kind = "clone" if role == "run" else "push"
         argv = [
-            *(str(self.runner.python), "-I", "-m", "upgraderun_runner.main", role),
+            *(str(self.runner.python), "-I", "-m", "upgraderun_runner", role),
             *("--operator-url", keeper.url, "--namespace", "tests", "--run", self.built.name),
             *("--run-uid", UID, "--token-file", str(token), "--pod-uid", "pod-1"),
             *("--termination-log", str(self.directory / "termination-log")),

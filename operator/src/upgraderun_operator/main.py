@@ -366,7 +366,3 @@ def main() -> None:
     except (SettingError, ConfigError, StoreRefused) as error:
         print(f"upgraderun-operator: {error}", file=sys.stderr)
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

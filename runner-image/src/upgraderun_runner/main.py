@@ -6,7 +6,6 @@ root may read what nobody may, and the tests of some repositories notice (upgrad
 
 import argparse
 import asyncio
-import contextlib
 import os
 import random
 import secrets
@@ -232,8 +231,3 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         help="where the verdict is left for the kubelet",
     )
     parser.add_argument("--pod-uid", default="", help="UID of this pod; default: as in the token")
-
-
-if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt):
-        sys.exit(main())
