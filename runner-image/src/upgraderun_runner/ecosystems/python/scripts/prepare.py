@@ -52,9 +52,9 @@ def lend_bytecode(library: str, prefix: str) -> None:
         if "__pycache__" in folders:
             folders.remove("__pycache__")
             target = prefix + folder
-            os.makedirs(target, exist_ok=True)  # noqa: PTH103 - as below
+            os.makedirs(target, exist_ok=True)  # noqa: PTH103 - as in main
             for entry in os.scandir(f"{folder}/__pycache__"):
-                os.symlink(entry.path, f"{target}/{entry.name}")  # noqa: PTH211 - as below
+                os.symlink(entry.path, f"{target}/{entry.name}")  # noqa: PTH211 - as in main
 
 
 def main(arguments: list[str]) -> int:
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
     subprocess.run(["/bin/chmod", "-R", "u+w", source], check=True)
     copy(cache, private)
     synthetic_git(git, source, tag)
-    lend_bytecode(os.path.dirname(os.__file__), os.environ["PYTHONPYCACHEPREFIX"])  # noqa: PTH120
+    lend_bytecode(os.path.dirname(os.__file__), os.environ["PYTHONPYCACHEPREFIX"])  # noqa: PTH120 - as above
     return 0
 
 
