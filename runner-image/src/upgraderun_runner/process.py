@@ -19,7 +19,7 @@ from upgraderun_protocol.ends import EndCause, YieldReason
 from upgraderun_protocol.entries import Draft, EntryState
 from upgraderun_protocol.ids import EntryId, PodUid, ProposalDigest, RunUid, Sha256, WriterTag
 from upgraderun_protocol.kinds import Writer
-from upgraderun_protocol.limits import VERDICT_MESSAGE_MAX
+from upgraderun_protocol.limits import OUTCOME_DATA_MESSAGE_MAX, VERDICT_MESSAGE_MAX
 from upgraderun_protocol.messages import ErrorCode, HelloResponse, PullRequestRef, Verdict
 from upgraderun_protocol.outcomes import INTERNAL_ERROR_EXIT, OUTCOMES, ConflictKind
 from upgraderun_protocol.redact import Redactor
@@ -44,6 +44,8 @@ from upgraderun_runner.text import brief
 from upgraderun_runner.workspace.gitenv import origin_of
 
 VERDICT_VERSION: Final = 1
+QUESTION_MESSAGE_MAX: Final = 120
+"""Bytes of what is asked: the entry names two artifacts beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,10 +286,11 @@ async def _record_pause(speaking: Speaking, pause: Yielded) -> None:
     if pause.reason == YieldReason.JOURNAL_FULL:
         return
     tag = speaking.journal.tag
+    room = QUESTION_MESSAGE_MAX if isinstance(pause, Asks) else OUTCOME_DATA_MESSAGE_MAX
     data = {
         "cause": EndCause.YIELD.value,
         "reason": str(pause.reason),
-        "message": brief(speaking.machine.redactor, str(pause)),
+        "message": brief(speaking.machine.redactor, str(pause), room),
     }
     if pause.until is not None:
         data["until"] = pause.until

@@ -37,8 +37,9 @@ from upgraderun_operator.journal.projection import project
 from upgraderun_operator.journal.state import Lifecycle
 from upgraderun_protocol.bundle import Bundle
 from upgraderun_protocol.canonical import sha256_of
-from upgraderun_protocol.entries import EntryState
-from upgraderun_protocol.ids import Sha256
+from upgraderun_protocol.entries import EntryState, entry_from_draft
+from upgraderun_protocol.ids import Epoch, Sha256
+from upgraderun_protocol.limits import ENTRY_BYTES_MAX
 from upgraderun_protocol.questions import QUESTION_VERSION, QuestionKind, QuestionRecord
 from upgraderun_protocol.records import RecordError, from_bytes, to_bytes
 from upgraderun_protocol.redact import Redactor
@@ -211,6 +212,24 @@ class TestAnswers:
         assert scene.view.state.grant is None
 
 
+def test_the_largest_request_fits_into_an_entry() -> None:
+    scene = parked()
+    for number in range(1, 10):
+        data = {"ask": "Publication", "digest": DIGEST, "nonce": NONCE, "expiresAt": at()}
+        scene.entry(f"req/{number}", "request", EntryState.INTENT, data, {"presentation": ARTIFACT})
+        scene.entry(f"req/{number}", "request", data={"decision": "void"})
+    parts = {**ASKED, "question": replace(UNTESTED, files=9_999, lines=9_999)}
+    shown = decide(scene.seen(**parts, report=ABSENT)).what
+    assert isinstance(shown, WriteReport)
+    seen_report = report("AwaitingApproval", shown.content.presentation_sha256)
+    request = decide(scene.seen(**parts, report=seen_report)).what
+    assert isinstance(request, Append)
+    (intent,) = request.change.drafts
+    assert {"ask", "digest", "nonce", "expiresAt", "files", "lines"} == set(intent.data)
+    entry = entry_from_draft(intent, seq=99_999, at=at(), attempt="a10", epoch=Epoch(1000))
+    assert entry.size <= ENTRY_BYTES_MAX
+
+
 class TestShown:
     """What people see of it, and what they don't see: an approved publication."""
 
@@ -269,6 +288,7 @@ class TestQuestion:
             {"kind": "Publication"},
             {"subject": "SHA"},
             {"files": -1},
+            {"lines": 10_000},
             {"tree": "b" * 40},
             {"kind": QuestionKind.UNEXERCISED_REPAIR.value},
             {"kind": QuestionKind.UNEXERCISED_REPAIR.value, "tree": "B" * 40},

@@ -25,6 +25,8 @@ from upgraderun_protocol.records import RecordError, from_bytes
 from upgraderun_protocol.redact import Redactor
 from upgraderun_protocol.report import ReportRecord
 
+SIZE_MAX: Final = 9_999
+"""Files or lines of a question: above every policy's hard scope, and short enough for an entry."""
 PUBLICATION: Final = ApprovalKind.PUBLICATION.value
 
 
@@ -66,8 +68,9 @@ def clean_question(data: bytes, redactor: Redactor) -> QuestionRecord:
         raise RecordError(f"$: no question of kind {record.kind!r}, version {record.version}")
     if not is_sha256(record.subject) or (record.tree and not is_git_id(record.tree)):
         raise RecordError("$: subject and tree are lower-case hex digests")
-    if min(record.files, record.lines, record.files_max, record.lines_max) < 0:
-        raise RecordError("$: sizes aren't below 0")
+    sizes = (record.files, record.lines, record.files_max, record.lines_max)
+    if not 0 <= min(sizes) <= max(sizes) <= SIZE_MAX:
+        raise RecordError(f"$: sizes are 0..{SIZE_MAX}")
     if (record.kind == QuestionKind.UNEXERCISED_REPAIR) != bool(record.tree):
         raise RecordError("$.tree: named for a repair that no test runs, and only there")
     ranges = tuple(str(redactor.redact(text, RANGE_MAX)) for text in record.ranges)
