@@ -3,7 +3,6 @@
 import contextlib
 import io
 import os
-import re
 import subprocess
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from support.corpus import case
 from support.gitclient import authenticated, git
 from support.kubeapi import Json
 from support.ordinary_user import as_ordinary_user, give_away
+from support.pages import script
 from support.plain import PlainProject
 from support.platform import remove, world_folder
 from support.toolchain import ROOT, Uv
@@ -30,8 +30,6 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-
-BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SAMPLES = "upgrades"
 
 
@@ -96,9 +94,8 @@ async def test_the_commands_of_the_readme_work_as_they_stand(
 
 def run_readme(operator: str) -> subprocess.CompletedProcess[str]:
     """Run every command of the README in one shell, as somebody who follows it."""
-    script = "".join(BLOCK.findall((ROOT / "README.md").read_text()))
     return subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
+        ["bash", "-euo", "pipefail", "-c", script(ROOT / "README.md")],
         cwd=ROOT,
         env={**os.environ, "OPERATOR": operator},
         capture_output=True,

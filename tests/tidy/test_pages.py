@@ -1,6 +1,7 @@
 """No command stands in a page that no test runs, and no path that isn't there."""
 
 import re
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -65,3 +66,40 @@ def test_every_command_of_make_that_a_page_names_exists() -> None:
     }
 
     assert set() == {(page, target) for page, target in named if target not in known}
+
+
+def source_map() -> dict[str, set[str]]:
+    """Names in each part of the source map, by the folder that heads it."""
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8").partition("## Source map")[2]
+    parts = re.split(r"^### `(.*)`$", text, flags=re.MULTILINE)[1:]
+    return {
+        folder: {
+            name
+            for row in rows.splitlines()
+            if row.startswith("|")
+            for name in re.findall(r"`([^`]+)`", row.rsplit("|", 2)[1])
+        }
+        for folder, rows in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+class TestSourceMap:
+    """docs/architecture.md leads to what is there, and leaves no package out."""
+
+    def test_every_named_path_exists(self) -> None:
+        named = [ROOT / folder / name for folder, names in source_map().items() for name in names]
+
+        assert named
+        assert [] == [path for path in named if not path.exists()]
+
+    @pytest.mark.parametrize("folder", source_map())
+    def test_every_package_and_folder_is_named(self, folder: str) -> None:
+        tracked = subprocess.run(
+            ["git", "ls-files", folder], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+        inside = (Path(path).relative_to(folder).parts for path in tracked)
+        folders = {parts[0] for parts in inside if len(parts) > 1 and not parts[0].startswith(".")}
+        named = {name.split("/")[0] for name in source_map()[folder]}
+
+        headed = {part.split("/")[0] for part in source_map()}
+        assert set() == folders - named - headed
