@@ -155,7 +155,10 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Everything one pod is told. `role` is `run` or `publish`; `writer` its tag, `a1` or `d2`."""
+    """Everything one pod is told. `role` is `run` or `publish`; `writer` its tag, `a1` or `d2`.
+
+    `python`: which of the policy's Python images the pod is made of; empty for its runner image.
+    """
 
     version: int
     role: str
@@ -173,4 +176,5 @@ class Bundle:
     active_deadline_seconds: int
     destination: Destination | None = None
     delivery: Delivery | None = None
+    python: str = ""
     notes: Mapping[str, str] | None = None

@@ -44,6 +44,8 @@ class YieldReason(StrEnum):
     NOT_RESUMABLE = "not_resumable"
     FORGE_LIMITED = "forge_limited"
     """The forge wants to be left alone; `until` says how long."""
+    ANOTHER_PYTHON = "another_python"
+    """The project needs the Python of another image; `python` is its version in the policy."""
     AWAITING_APPROVAL = "awaiting_approval"
     """The runner asks people; the artifact `question` says what (upgrade-run.md §11)."""
 

@@ -140,7 +140,7 @@ _ROWS: Final = (
         "the pod speaks no more: by verdict, by yielding, or judged lost",
         done=_shape(
             "cause",
-            "podUID exitCode reason message outcome verdictId until",
+            "podUID exitCode reason message outcome verdictId until python",
             "",
             "verdict report question",
         ),
@@ -302,6 +302,7 @@ _FORMS: Final = MappingProxyType(
         (_ANY, "outcome"): _one_of(OUTCOMES),
         ("end", "cause"): _one_of(EndCause),
         ("end", "until"): r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z",
+        ("end", "python"): r"3\.[0-9]{1,2}(\.[0-9]{1,2})?",
         ("mint", "purpose"): _one_of(MintPurpose),
         ("request", "decision"): _one_of(RequestDecision),
         ("request", "files"): _COUNT,

@@ -117,14 +117,20 @@ class GaveUp(Stop):
 
 
 class Yielded(Stop):
-    """The attempt parks itself; `reason` is a word such as `suspended`, `until` a time."""
+    """The attempt parks itself; `reason` is a word such as `suspended`.
+
+    `until` is a time, `python` the version whose image is needed.
+    """
 
     exit_code = YIELDED_EXIT
 
-    def __init__(self, reason: str, message: str, until: str | None = None) -> None:
+    def __init__(
+        self, reason: str, message: str, until: str | None = None, python: str | None = None
+    ) -> None:
         super().__init__(message)
         self.reason = reason
         self.until = until
+        self.python = python
 
 
 class Asks(Yielded):

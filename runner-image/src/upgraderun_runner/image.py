@@ -49,6 +49,11 @@ def python_of_the_image() -> str:
     return str(candidate if candidate.is_file() else Path(sys.executable).resolve())
 
 
+def version_of_the_image() -> str:
+    """Major and minor version of that interpreter, as `3.11`."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
 async def find_toolchain(offer: Offer, sandbox: Sandbox, scratch: Path) -> PythonToolchain:
     """Ask every uv for version and revision. Raises ImageIncomplete."""
     if not offer.uv:

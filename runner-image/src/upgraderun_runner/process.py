@@ -294,6 +294,8 @@ async def _record_pause(speaking: Speaking, pause: Yielded) -> None:
     }
     if pause.until is not None:
         data["until"] = pause.until
+    if pause.python is not None:
+        data["python"] = pause.python
     artifacts: dict[str, Sha256] = {}
     if isinstance(pause, Asks):
         artifacts = {"question": pause.question, "report": pause.report}

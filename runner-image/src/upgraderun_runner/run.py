@@ -14,7 +14,7 @@ from upgraderun_runner.agent.loop import Loop
 from upgraderun_runner.agent.scripted import DecisionListError
 from upgraderun_runner.ecosystems.python.ecosystem import PythonEcosystem
 from upgraderun_runner.errors import RunEnds, TransportError, Yielded
-from upgraderun_runner.image import Offer, find_toolchain
+from upgraderun_runner.image import Offer, find_toolchain, version_of_the_image
 from upgraderun_runner.phases.ending import store_end_report
 from upgraderun_runner.phases.prelude import prepare
 from upgraderun_runner.phases.recovery import recover_files, recover_steps
@@ -116,6 +116,7 @@ async def _session(speaking: Speaking, offer: Offer, root: Path) -> Session:
         redactor=machine.redactor,
         seams=machine.seams,
         fault=machine.fault,
+        python=version_of_the_image(),
     )
 
 

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.api
 
 CLONE = {"id": "workspace/1", "kind": "workspace", "state": "intent"}
 CLONE_DATA = {"generation": "1", "nonce": "n"}
+PLAIN = {"cause": "yield", "reason": "suspended"}
 ASKS = {"cause": "yield", "reason": "awaiting_approval"}
 """What a pod may not say without naming its question."""
 
@@ -105,6 +106,7 @@ class TestJournal:
             {"id": "a1/end", "kind": "end", "state": "done", "data": {"cause": "crashed"}},
             {"id": "a1/end", "kind": "end", "state": "done", "data": {"cause": "yield"}},
             {"id": "a1/end", "kind": "end", "state": "done", "data": ASKS},
+            {"id": "a1/end", "kind": "end", "state": "done", "data": PLAIN | {"python": "3.13"}},
             {
                 "id": "s1/decision",
                 "kind": "decision",

@@ -1,19 +1,26 @@
 """Between two attempts: the old pod is gone, the limits hold, the repository is ours."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from support.scenes import COMMIT, Scene, a_pod, at, ended
+from support.scenes import COMMIT, UID, Scene, a_pod, a_policy, at, ended
 from upgraderun_operator.decide.decision import Look, Need, Pause
-from upgraderun_operator.decide.effects import Append, DeletePod, TakeRepositoryLease
-from upgraderun_operator.decide.readings import NOT_READ
+from upgraderun_operator.decide.effects import (
+    Append,
+    CreateRunnerPod,
+    DeletePod,
+    TakeRepositoryLease,
+)
+from upgraderun_operator.decide.readings import ABSENT, NOT_READ
 from upgraderun_operator.decide.run import decide
-from upgraderun_operator.decide.views import Holder, RepositoryLeaseView
+from upgraderun_operator.decide.views import ChildView, Holder, RepositoryLeaseView
 from upgraderun_protocol.bundle import Bundle
 from upgraderun_protocol.records import from_bytes
 
 OURS = RepositoryLeaseView("repo-1", Holder.OURS)
+CLAIM = ChildView("run-3f1c9a2b", "c", UID)
+LEASE = ChildView("run-3f1c9a2b", "l", UID)
 
 
 def lost() -> Scene:
@@ -77,6 +84,50 @@ def test_the_next_attempt_resumes_on_the_journaled_base() -> None:
     assert intent.id == "a2"
     told = from_bytes(Bundle, decision.what.blobs[0])
     assert (told.writer, told.repository.commit) == ("a2", COMMIT)
+
+
+class TestAnotherPython:
+    """A runner that needs another Python is followed by one in the policy's image for it."""
+
+    IMAGES: ClassVar[dict[str, Any]] = {
+        "runner": "registry.example/runner@sha256:" + "1" * 64,
+        "python": [
+            {"version": "3.11", "image": "registry.example/runner@sha256:" + "1" * 64},
+            {"version": "3.13", "image": "registry.example/runner-313@sha256:" + "3" * 64},
+        ],
+    }
+
+    def scene(self, python: str) -> Scene:
+        made = Scene().working()
+        made.policy = a_policy(images=self.IMAGES)
+        return made.base().end(cause="yield", reason="another_python", python=python)
+
+    def image(self, made: Scene) -> str:
+        seen = made.planned("a2").seen(pod=ABSENT, claim=CLAIM, lease=LEASE)
+        effect = decide(seen).what
+        assert isinstance(effect, CreateRunnerPod)
+        return str(effect.manifest["spec"]["containers"][0]["image"])
+
+    def test_which_the_next_attempt_is_told(self) -> None:
+        made = self.scene("3.13")
+        decision = decide(made.seen(old_pods=(), repository=OURS))
+        assert isinstance(decision.what, Append)
+        (intent,) = decision.what.change.drafts
+        assert "3.13" == from_bytes(Bundle, decision.what.blobs[0]).python
+        assert "runner-313" in intent.data["image"]
+        assert self.IMAGES["python"][1]["image"] == self.image(made)
+
+    def test_which_stays_after_a_loss(self) -> None:
+        made = self.scene("3.13").working("a2").end("a2", cause="crashed")
+        decision = decide(made.seen(old_pods=(), repository=OURS))
+        assert isinstance(decision.what, Append)
+        assert "3.13" == from_bytes(Bundle, decision.what.blobs[0]).python
+
+    def test_which_the_policy_doesnt_have_is_the_runner_image(self) -> None:
+        assert self.IMAGES["runner"] == self.image(self.scene("3.12"))
+
+    def test_which_an_attempt_that_isnt_followed_didnt_need(self) -> None:
+        assert self.IMAGES["runner"] == self.image(lost())
 
 
 def test_a_full_journal_waits_for_a_person() -> None:

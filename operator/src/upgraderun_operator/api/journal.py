@@ -184,3 +184,5 @@ def _check_own(call: Call, draft: Draft) -> None:
             raise EntryError(f"entry {draft.id!r}: a pod ends itself by cause yield with a reason")
         if (reason == YieldReason.AWAITING_APPROVAL) != ("question" in draft.artifacts):
             raise EntryError(f"entry {draft.id!r}: who asks names the question, nobody else does")
+        if (reason == YieldReason.ANOTHER_PYTHON) != ("python" in draft.data):
+            raise EntryError(f"entry {draft.id!r}: who needs another Python says which")

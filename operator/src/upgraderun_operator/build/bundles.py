@@ -1,6 +1,6 @@
 """The bundle: what a pod is told, and the digest that evidence is bound to (configHash). Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from upgraderun_operator.model.policy import ResolvedPolicy
 from upgraderun_operator.model.policy_spec import UnexercisedRepairs
@@ -75,9 +75,11 @@ class Subject:
     commit: CommitId | None
 
 
-def runner_bundle(subject: Subject, writer: str, earlier: EarlierProposals) -> Bundle:
-    """Bundle of attempt `writer`."""
-    return _bundle(subject, "run", writer, earlier, None)
+def runner_bundle(
+    subject: Subject, writer: str, earlier: EarlierProposals, python: str = ""
+) -> Bundle:
+    """Bundle of attempt `writer`; `python` says which of the policy's images its pod has."""
+    return replace(_bundle(subject, "run", writer, earlier, None), python=python)
 
 
 def publisher_bundle(subject: Subject, writer: str, delivery: Delivery) -> Bundle:

@@ -46,8 +46,10 @@ def plan_attempt(
     """Plan `a<number>` on this base; the journaled base wins over the wished commit."""
     base = seen.state.base.commit if seen.state.base is not None else commit
     subject = Subject(seen.view.ref, seen.run.spec, frozen.policy, frozen.branch, base)
-    bundle = runner_bundle(subject, f"a{number}", frozen.earlier)
-    return _planned(seen, "attempt", f"a{number}", frozen.policy, bundle)
+    python = seen.state.python or ""
+    bundle = runner_bundle(subject, f"a{number}", frozen.earlier, python)
+    image = runner_image(frozen.policy, python)
+    return _planned(seen, "attempt", f"a{number}", image, bundle)
 
 
 def next_attempt(seen: Observation) -> Planned:
@@ -75,7 +77,17 @@ def next_delivery(seen: Observation, approvers: tuple[str, ...]) -> Planned:
     commit = base_commit(seen)
     subject = Subject(seen.view.ref, seen.run.spec, seen.resolved, base_branch(seen), commit)
     bundle = publisher_bundle(subject, tag, delivery)
-    return _planned(seen, "delivery", tag, seen.resolved, bundle)
+    return _planned(seen, "delivery", tag, seen.resolved.spec.images.runner, bundle)
+
+
+def runner_image(policy: ResolvedPolicy, python: str) -> str:
+    """Image of a runner pod: the policy's for this Python, else its runner image.
+
+    With sandbox Inline the project's Python is the one beside the runner, so each image of
+    `images.python` is a build of the runner image on that Python.
+    """
+    offered = {image.version: image.image for image in policy.spec.images.python}
+    return offered.get(python, policy.spec.images.runner)
 
 
 def our_branch(seen: Observation) -> str:
@@ -101,22 +113,20 @@ def base_commit(seen: Observation) -> CommitId:
 def pod_manifest(seen: Observation, pod: PodRecord) -> Mapping[str, Any]:
     """Manifest of a planned pod."""
     ref, policy, options = seen.view.ref, seen.resolved.spec, seen.options
-    image = policy.images.runner
     if pod.role is Role.PUBLISHER:
-        plan = PodPlan(pod.pod_name, pod.tag, image, delivery_seconds(), None)
+        plan = PodPlan(pod.pod_name, pod.tag, policy.images.runner, delivery_seconds(), None)
         return publisher_pod(ref, plan, policy, options)
     seconds = attempt_seconds(seen.run.spec.active_deadline_seconds)
+    image = runner_image(seen.resolved, seen.state.python or "")
     plan = PodPlan(pod.pod_name, pod.tag, image, seconds, child_name(ref.name, ref.uid))
     return runner_pod(ref, plan, policy, options)
 
 
-def _planned(
-    seen: Observation, kind: str, tag: str, policy: ResolvedPolicy, bundle: Bundle
-) -> Planned:
+def _planned(seen: Observation, kind: str, tag: str, image: str, bundle: Bundle) -> Planned:
     ref, stored = seen.view.ref, to_bytes(bundle)
     data: dict[str, str | None] = {
         "pod": child_name(ref.name, ref.uid, tag),
-        "image": policy.spec.images.runner[-_IMAGE_WORDS_MAX:],
+        "image": image[-_IMAGE_WORDS_MAX:],
     }
     intent = draft(tag, kind, INTENT, data, {"bundle": sha256_of(stored)})
     return Planned(intent, stored, bundle.config_hash)

@@ -107,6 +107,7 @@ def take_end(known: Building, entry: Entry) -> None:
         report=entry.artifacts.get("report"),
         until=data.get("until"),
         question=entry.artifacts.get("question"),
+        python=data.get("python"),
     )
     pods = known.pods(tag)
     pods[tag] = replace(intended(pods, tag, entry), end=end)

@@ -62,6 +62,7 @@ class End:
     report: Sha256 | None = None
     until: str | None = None
     question: Sha256 | None = None
+    python: str | None = None
 
     @property
     def is_loss(self) -> bool:

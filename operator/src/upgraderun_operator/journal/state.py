@@ -209,6 +209,12 @@ class RunState:
         return pod.end.reason or YieldReason.NOT_RESUMABLE
 
     @property
+    def python(self) -> str | None:
+        """Which of the policy's Pythons a runner asked for; None: the runner image's."""
+        ends = (pod.end for pod in reversed(self.attempts) if pod.end is not None)
+        return next((end.python for end in ends if end.python is not None), None)
+
+    @property
     def question(self) -> Sha256 | None:
         """What the last runner asks people in the middle of its work; None if it asks nothing."""
         pod = self.last_pod

@@ -148,7 +148,9 @@ class Images(ApiModel):
     """Image of runner and publisher pods, as `name@sha256:...`."""
 
     python: Annotated[tuple[PythonImage, ...], Field(min_length=1, max_length=16)]
-    """Pythons that repositories may ask for; with sandbox Inline the one in the runner image."""
+    """Pythons that repositories may ask for by `requires-python`; the newest that fits is taken.
+    With sandbox Inline each image is a build of the runner image on that Python, and a run that
+    needs another one than the runner image's starts its second pod from it."""
 
 
 class Sandbox(ApiModel):

@@ -49,6 +49,7 @@ from upgraderun_runner.phases.ends import (
     nothing_eligible,
     unsupported,
 )
+from upgraderun_runner.phases.pythons import require_python
 from upgraderun_runner.phases.session import PhaseStep, Session
 from upgraderun_runner.phases.workspace import OpenWorkspace, remove_older
 from upgraderun_runner.sandbox.recorder import StepCommands
@@ -123,6 +124,7 @@ async def _context(session: Session, workspace: OpenWorkspace) -> ContextRecord:
         profile = await _profile(session, workspace)
     except Unsupported as error:
         raise await step.ends(unsupported(error.refusals)) from error
+    await require_python(session, step, profile)
     protected = protected_paths(session, profile)
     context = ContextRecord(
         version=RECORD_VERSION,

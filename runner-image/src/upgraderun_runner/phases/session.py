@@ -30,7 +30,7 @@ from upgraderun_runner.workspace.git import Credential, GitSettings
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One process of the runner. `root` is the workspace volume."""
+    """One process of the runner. `root` is the workspace volume, `python` the image's, as `3.11`."""
 
     bundle: Bundle
     client: OperatorClient
@@ -44,6 +44,7 @@ class Session:
     redactor: Redactor
     seams: Seams
     fault: FaultPoint
+    python: str
 
     def phase(self, kind: str) -> "PhaseStep":
         """The next repetition of a prelude phase: `baseline/1`, then `baseline/2`."""
