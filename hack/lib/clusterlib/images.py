@@ -20,6 +20,8 @@ from clusterlib.locks import exclusive
 from clusterlib.paths import CHECKOUT, HACK, cache_home
 
 SUITE = "bookworm"
+NEWER_SUITE = "trixie"
+"""Another Debian release, whose Python is 3.13: the runner image for projects that need it."""
 REPOSITORY = "localhost/upgraderun"
 PLAIN = ("ca-certificates", "python3", "python3-venv")
 WITH_GIT = (*PLAIN, "git")
@@ -30,13 +32,14 @@ DOCKERFILES = HACK / "images.d"
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How one image is made."""
+    """How one image is made. `suite` is the Debian release of its base."""
 
     name: str
     dockerfile: Path
     packages: tuple[str, ...]
     context: Path = CHECKOUT
     arguments: Mapping[str, str] = field(default_factory=dict)
+    suite: str = SUITE
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ def recipes(*, extra: str | None, fixtures: Path) -> dict[str, Recipe]:
     servers = Recipe(
         "fixtures", DOCKERFILES / "fixtures.Dockerfile", WITH_GIT, fixtures.resolve(), package
     )
-    made = [operator, runner, servers]
+    newer = replace(runner, name=f"runner-{NEWER_SUITE}", suite=NEWER_SUITE)
+    made = [operator, runner, newer, servers]
     if extra:
         made += [
             Recipe(f"{each.name}-test", each.dockerfile, each.packages, arguments={"EXTRA": extra})
@@ -128,7 +132,7 @@ def identity(archive: Path) -> tuple[str, str]:
 
 
 def _build(recipe: Recipe) -> Image:
-    base = _ensure_base(recipe.packages)
+    base = _ensure_base(recipe.suite, recipe.packages)
     tag = f"{REPOSITORY}/{recipe.name}:dev"
     arguments = {"BASE": base, **_certificate_arguments(), **recipe.arguments}
     key = _key(recipe, arguments)
@@ -183,20 +187,20 @@ def _ignore_file(recipe: Recipe) -> Path:
     return path
 
 
-def _ensure_base(packages: tuple[str, ...]) -> str:
-    """The local base with these Debian packages; made once."""
+def _ensure_base(suite: str, packages: tuple[str, ...]) -> str:
+    """The local base of a Debian release with these packages; made once."""
     dockerfile = DOCKERFILES / "base.Dockerfile"
-    recipe = json.dumps([SUITE, packages, LEFT_OUT, dockerfile.read_text()])
+    recipe = json.dumps([suite, packages, LEFT_OUT, dockerfile.read_text()])
     tag = f"localhost/upgraderun-base:{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
     if tag in _buildah("images", "--format", "{{.Name}}:{{.Tag}}").split():
         return tag
-    say(f"base image with {', '.join(packages)}: about a minute")
+    say(f"base image of {suite} with {', '.join(packages)}: about a minute")
     context = _folder() / "base"
     context.mkdir(parents=True, exist_ok=True)
     rootfs = context / "rootfs.tar"
     left_out = [f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT]
     include = f"--include={','.join(packages)}"
-    host.run(["mmdebstrap", "--variant=minbase", include, *left_out, SUITE, str(rootfs)])
+    host.run(["mmdebstrap", "--variant=minbase", include, *left_out, suite, str(rootfs)])
     _buildah("bud", "--isolation", "chroot", "--tag", tag, "--file", str(dockerfile), str(context))
     rootfs.unlink()
     return tag
