@@ -169,7 +169,7 @@ _ROWS: Final = (
         not_applied="put against the version that was seen",
     ),
     EffectRow(
-        "finalizer_remove", _OPERATOR, "finalized", "", True,
+        "finalizer_remove", _OPERATOR, "outcome", "", True,
         look="the run object",
         applied="absent is done",
         not_applied="put against the version that was seen",
@@ -202,7 +202,7 @@ _ROWS: Final = (
         not_applied="what they say is found again by looking, or done again",
     ),
     EffectRow(
-        "artifact", _PODS, "", "", True,
+        "artifact", _RUNNER, "", "", True,
         look="the store, under the digest of the content",
         applied="there already is fine",
         not_applied="stored before an entry names it",
@@ -304,7 +304,7 @@ _ROWS: Final = (
         not_applied="built from the journal",
     ),
     EffectRow(
-        "verdict", _PODS, "", "end", True,
+        "verdict", _PODS, "", "", True,
         look="the answer to the same verdict id, and the entry `end`",
         applied="a replay is answered 200",
         not_applied="posted again; or taken from the pod's termination message",

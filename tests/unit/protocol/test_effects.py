@@ -42,7 +42,7 @@ def test_every_effect_belongs_to_a_program_and_has_a_name_of_its_own() -> None:
 def test_both_pods_pass_the_points_of_the_wire() -> None:
     both = set(points_of(Program.RUNNER)) & set(points_of(Program.PUBLISHER))
 
-    assert {"lease_acquire", "append_entries", "artifact", "verdict"} == {
+    assert {"lease_acquire", "append_entries", "verdict"} == {
         point.partition(".")[0] for point in both
     }
 
