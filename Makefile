@@ -1,6 +1,6 @@
 # One place for every command. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint format test test-unit test-git test-runner test-api test-runs scenarios test-cluster test-real bench binaries images cluster coverage generate
+.PHONY: help setup demo lint format test test-unit test-git test-runner test-api test-runs scenarios test-cluster test-real crash-matrix bench binaries images cluster coverage generate
 
 UV_VERSION := 0.13.9
 BOOT := .boot
@@ -68,6 +68,9 @@ test-cluster: setup images cluster ## against the whole cluster
 
 test-real: setup ## the corpus, against the real package registry
 	$(PY) -m pytest -q tests/real
+
+crash-matrix: setup binaries ## strike at every fault point of all programs; prints what came of each (docs/recovery.md)
+	TMPDIR=$$(hack/scratch) $(PY) hack/crash-matrix
 
 bench: setup binaries ## speed beside bare programs in the same run; a missed bound is told (docs/benchmarks.md)
 	-$(PY) hack/bench/append.py

@@ -30,6 +30,7 @@ class OperatorProcess:
     """One replica. `artifacts` is the folder that all replicas share.
 
     `variables` are added to its environment, such as UPGRADERUN_FAULT or a smaller soft bound.
+    `hook` is a folder with the fault hook; without it the process has none, like a release image.
     """
 
     identity: str
@@ -38,6 +39,7 @@ class OperatorProcess:
     artifacts: Path
     logs: Path
     variables: Mapping[str, str] = field(default_factory=dict)
+    hook: Path | None = None
     api_port: int = field(default_factory=free_port)
     metrics_port: int = field(default_factory=free_port)
     process: asyncio.subprocess.Process | None = None
@@ -69,10 +71,7 @@ class OperatorProcess:
         self.logs.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-I",
-                "-m",
-                "upgraderun_operator",
+                *self._command(),
                 stdout=log,
                 stderr=log,
                 env=self._environment(),
@@ -131,6 +130,14 @@ class OperatorProcess:
     def tail(self, lines: int = 40) -> str:
         """Last lines of its log, for a failing test's message."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def _command(self) -> tuple[str, ...]:
+        """An isolated interpreter; the hook's folder is no part of its installation."""
+        if self.hook is None:
+            return (sys.executable, "-I", "-m", "upgraderun_operator")
+        start = "import runpy, sys; sys.path.append(sys.argv.pop()); "
+        start += "runpy.run_module('upgraderun_operator', run_name='__main__', alter_sys=True)"
+        return (sys.executable, "-I", "-c", start, str(self.hook))
 
     def _environment(self) -> dict[str, str]:
         return {

@@ -95,6 +95,17 @@ def owned_by_ordinary_user(directory: Path) -> Path:
     return directory
 
 
+@cache
+def fault_hook(directory: Path) -> Path:
+    """Install the fault hook alone into a folder, for a process that is given it by hand."""
+    wheels, folder = directory / "wheels", directory / "hook"
+    source = ROOT / "hack" / "fault"
+    _uv("build", "--wheel", "--quiet", "--out-dir", str(wheels), str(source))
+    built = tuple(str(wheel) for wheel in wheels.glob("*.whl"))
+    _uv("pip", "install", "--quiet", "--offline", "--target", str(folder), "--no-deps", *built)
+    return folder
+
+
 def _install(*arguments: str) -> None:
     _uv("pip", "install", "--quiet", "--compile-bytecode", *arguments)
 

@@ -11,6 +11,7 @@ import pytest
 
 from clusterlib.apiserver import ApiServer
 from support.apps import APP_ID, SECRET, Installed, install_app, pem
+from support.crash import Struck, note
 from support.fixtures.faults import Fault, secondary_rate_limit
 from support.fixtures.launch import Host, host_in_process
 from support.journal_story import TO_FROZEN, answer, ask, draft, end, pull_request, push, sha
@@ -335,6 +336,10 @@ class TestCrash:
         level = "contents:write" if purpose == "push" else "contents:read"
         minted = [one for one in minted_at(host) if level in one]
         assert len(minted) == (1 if position is Position.BEFORE else 2)
+        row = EFFECTS[f"{purpose}_token"]
+        did = row.not_applied if position is Position.BEFORE else row.applied
+        point = f"{row.name}.{position}@1"
+        note(Struck("operator", point, "a policy with an App", did, "a token under number 2"))
 
 
 async def call(scene: Scene, token: str, purpose: str) -> Answer:
