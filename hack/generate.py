@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from decisionpage import decisions_page
 from docpages import journal_page, kinds_page, metrics_page, reasons_page
+from recoverypage import recovery_page
 from renderings import renderings
 from support.told.page import page
 from upgraderun_operator.model.crds import definitions
@@ -37,6 +38,7 @@ def generated() -> Mapping[Path, str]:
     files[Path("docs/decisions.md")] = decisions_page()
     files[Path("docs/metrics.md")] = metrics_page()
     files[Path("docs/journal.md")] = journal_page()
+    files[Path("docs/recovery.md")] = recovery_page()
     return files
 
 
