@@ -64,11 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(programs: tuple[Program, ...], results: Path) -> int:
-    """One pytest process per program, one after the other."""
+    """One session per program, one after the other, each on two workers with worlds of their own."""
     code = 0
     for program in programs:
         started = time.monotonic()
-        argv = (sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", *TESTS[program])
+        argv = (sys.executable, "-m", "pytest", "-q", "-n", "2", *TESTS[program])
         done = subprocess.run(
             argv, cwd=ROOT, env={**os.environ, RESULTS_VARIABLE: str(results)}, check=False
         )

@@ -50,6 +50,7 @@ def _at(names: str, kill: Kill) -> dict[str, Kill]:
 
 
 FIRST: Final = Kill()
+PLAYED: Final = Kill(Scenario("the whole life, pods played", "Rules"))
 RUNNER_KILLS: Final[Mapping[str, Kill]] = {
     **_at("lease_acquire.before lease_acquire.applied lease_acquire.reply_lost", FIRST),
     **_at("append_entries.before append_entries.applied append_entries.reply_lost", Kill(PATCH, 3)),
@@ -89,28 +90,28 @@ MINTED: Final = ("clone_token", "push_token")
 """Effects of the operator's API, struck where it is served: tests/api/runner_api/test_tokens.py."""
 
 OPERATOR_KILLS: Final[Mapping[str, Kill]] = {
-    **_at("repository_lease.before repository_lease.applied repository_lease.reply_lost", FIRST),
-    **_at("lease_release.before lease_release.applied lease_release.reply_lost", FIRST),
-    **_at("pvc.before pvc.applied pvc.reply_lost", FIRST),
-    **_at("run_lease.before run_lease.applied run_lease.reply_lost", FIRST),
-    **_at("runner_pod.before runner_pod.applied runner_pod.recorded runner_pod.reply_lost", FIRST),
-    **_at("publisher_pod.before publisher_pod.applied publisher_pod.recorded", FIRST),
-    **_at("publisher_pod.reply_lost", FIRST),
-    **_at("report.before report.applied report.reply_lost", FIRST),
-    **_at("request.before request.applied request.recorded request.reply_lost", FIRST),
-    **_at("grant.before grant.applied grant.recorded grant.reply_lost", FIRST),
+    **_at("repository_lease.before repository_lease.applied repository_lease.reply_lost", PLAYED),
+    **_at("lease_release.before lease_release.applied lease_release.reply_lost", PLAYED),
+    **_at("pvc.before pvc.applied pvc.reply_lost", PLAYED),
+    **_at("run_lease.before run_lease.applied run_lease.reply_lost", PLAYED),
+    **_at("runner_pod.before runner_pod.applied runner_pod.recorded runner_pod.reply_lost", PLAYED),
+    **_at("publisher_pod.before publisher_pod.applied publisher_pod.recorded", PLAYED),
+    **_at("publisher_pod.reply_lost", PLAYED),
+    **_at("report.before report.applied report.reply_lost", PLAYED),
+    **_at("request.before request.applied request.recorded request.reply_lost", PLAYED),
+    **_at("grant.before grant.applied grant.recorded grant.reply_lost", PLAYED),
     **_at("outcome.before outcome.applied outcome.recorded outcome.reply_lost", Kill(REFUSED)),
-    **_at("finalized.before finalized.applied finalized.recorded finalized.reply_lost", FIRST),
-    **_at("append.before append.applied append.recorded append.reply_lost", FIRST),
-    **_at("event.before event.applied event.reply_lost", FIRST),
-    **_at("finalizer_add.before finalizer_add.applied finalizer_add.reply_lost", FIRST),
-    **_at("finalizer_remove.before finalizer_remove.applied finalizer_remove.reply_lost", FIRST),
-    **_at("cleanup_pod.before cleanup_pod.applied cleanup_pod.reply_lost", FIRST),
-    **_at("cleanup_pvc.before cleanup_pvc.applied cleanup_pvc.reply_lost", FIRST),
-    **_at("cleanup_run_lease.before cleanup_run_lease.applied", FIRST),
-    **_at("cleanup_run_lease.reply_lost", FIRST),
-    **_at("clone_token.before clone_token.applied clone_token.reply_lost", FIRST),
-    **_at("push_token.before push_token.applied push_token.reply_lost", FIRST),
+    **_at("finalized.before finalized.applied finalized.recorded finalized.reply_lost", PLAYED),
+    **_at("append.before append.applied append.recorded append.reply_lost", PLAYED),
+    **_at("event.before event.applied event.reply_lost", PLAYED),
+    **_at("finalizer_add.before finalizer_add.applied finalizer_add.reply_lost", PLAYED),
+    **_at("finalizer_remove.before finalizer_remove.applied finalizer_remove.reply_lost", PLAYED),
+    **_at("cleanup_pod.before cleanup_pod.applied cleanup_pod.reply_lost", PLAYED),
+    **_at("cleanup_pvc.before cleanup_pvc.applied cleanup_pvc.reply_lost", PLAYED),
+    **_at("cleanup_run_lease.before cleanup_run_lease.applied", PLAYED),
+    **_at("cleanup_run_lease.reply_lost", PLAYED),
+    **_at("clone_token.before clone_token.applied clone_token.reply_lost", PLAYED),
+    **_at("push_token.before push_token.applied push_token.reply_lost", PLAYED),
 }
 """Struck in operator processes against a real API server; the test plays pods and people."""
 
