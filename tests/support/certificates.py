@@ -48,6 +48,9 @@ class Authority:
             _builder(names[0], authority.subject, key)
             .add_extension(x509.SubjectAlternativeName([_san(name) for name in names]), False)
             .add_extension(usages, False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), False
+            )
             .sign(signer, hashes.SHA256())
         )
         stem = self.directory / names[0]

@@ -1,6 +1,7 @@
 """TLS of the runner API: filled, renewed, served, trusted (security.md H13)."""
 
 import base64
+import contextlib
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from clusterlib.apiserver import ApiServer
 from support.replicas import Replica, Scene, serve
@@ -69,7 +72,6 @@ class TestRenewal:
         assert renew(mixed, HOSTS, NOW) == mixed
 
     def test_keys_of_another_kind_are_replaced(self) -> None:
-        from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
 
         key = ed25519.Ed25519PrivateKey.generate().private_bytes(
@@ -80,6 +82,48 @@ class TestRenewal:
         data = renew({}, HOSTS, NOW)
 
         assert renew({**data, "tls.key": key}, HOSTS, NOW)["tls.key"] != key
+
+    def test_a_strict_client_trusts_it(self, tmp_path: Path) -> None:
+        """Python 3.13 and newer check by default what older ones leave out."""
+        data = renew({}, HOSTS, datetime.now(UTC))
+        for name in ("tls.crt", "tls.key"):
+            (tmp_path / name).write_bytes(data[name])
+        serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        serving.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+        asking = ssl.create_default_context(cadata=data["ca.crt"].decode())
+        asking.verify_flags |= ssl.VERIFY_X509_STRICT
+
+        assert "TLSv1.3" == shake_hands(asking, serving, HOSTS[0])
+
+    def test_an_authority_that_no_strict_client_trusts_is_replaced(self) -> None:
+        data = renew({}, HOSTS, NOW)
+        old = x509.load_pem_x509_certificate(data["ca.crt"])
+        key = serialization.load_pem_private_key(data["ca.key"], password=None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        nameless = (
+            x509.CertificateBuilder()
+            .subject_name(old.subject)
+            .issuer_name(old.issuer)
+            .public_key(old.public_key())
+            .serial_number(old.serial_number)
+            .not_valid_before(old.not_valid_before_utc)
+            .not_valid_after(old.not_valid_after_utc)
+            .sign(key, hashes.SHA256())
+        )
+        before = nameless.public_bytes(serialization.Encoding.PEM)
+
+        assert before != renew({**data, "ca.crt": before}, HOSTS, NOW)["ca.crt"]
+
+
+def shake_hands(asking: ssl.SSLContext, serving: ssl.SSLContext, host: str) -> str | None:
+    """Connect both ends in memory; gives the protocol's version. Raises SSLError."""
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = asking.wrap_bio(down, up, server_hostname=host)
+    server = serving.wrap_bio(up, down, server_side=True)
+    for end in (client, server, client, server):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            end.do_handshake()
+    return client.version()
 
 
 class TestSecret:

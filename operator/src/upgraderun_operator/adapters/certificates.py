@@ -19,7 +19,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
 from upgraderun_operator.adapters.ports import Clock
 from upgraderun_operator.answers import (
@@ -162,9 +162,14 @@ def _pair(certificate: bytes, key: bytes) -> _Pair | None:
         private = serialization.load_pem_private_key(key, password=None)
     except (ValueError, TypeError):
         return None
-    if not isinstance(private, ec.EllipticCurvePrivateKey):
+    if not isinstance(private, ec.EllipticCurvePrivateKey) or not _is_identified(parsed):
         return None
     return (parsed, private) if parsed.public_key() == private.public_key() else None
+
+
+def _is_identified(certificate: x509.Certificate) -> bool:
+    """Whether it names its key: what Python 3.13 and newer ask of every certificate they trust."""
+    return any(e.oid == ExtensionOID.SUBJECT_KEY_IDENTIFIER for e in certificate.extensions)
 
 
 def _ends(certificate: x509.Certificate) -> datetime:
@@ -205,6 +210,7 @@ def _new_authority(now: datetime) -> _Pair:
 
 def _new_leaf(authority: _Pair, hosts: Sequence[str], now: datetime) -> _Pair:
     key = ec.generate_private_key(ec.SECP256R1())
+    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority[1].public_key())
     certificate = (
         _builder(_name(hosts[0][:64]), authority[0].subject, key, now, LEAF_LIFE)
         .add_extension(
@@ -213,6 +219,7 @@ def _new_leaf(authority: _Pair, hosts: Sequence[str], now: datetime) -> _Pair:
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(signer, critical=False)
         .sign(authority[1], hashes.SHA256())
     )
     return certificate, key
@@ -233,6 +240,7 @@ def _builder(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - BACKDATED)
         .not_valid_after(now + life)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
 
 
