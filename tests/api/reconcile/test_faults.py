@@ -208,11 +208,12 @@ async def live(play: Play, restart: Callable[[], None]) -> None:
     """The whole life; whoever is killed is started again and goes on by the same rules."""
 
     async def go() -> None:
+        """What a worker does: it comes again after a kill, and after an answer that was lost."""
         try:
             await play.go()
         except Killed:
             restart()
-            await play.go()
+        await play.go()
 
     await go()
     await play.runs("a1")
