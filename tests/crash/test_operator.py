@@ -4,7 +4,6 @@ Real processes against a real API server (reliability.md Q10); the test plays po
 Killed, the process is started again without the fault, and takes the leader Lease once it has expired.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from support.crash import (
 )
 from support.desk import OPERATOR_NAMESPACE, Desk, Make, Play
 from support.operators import OperatorProcess
+from support.platform import until
 from support.plays import cluster as cluster  # noqa: PLC0414  a fixture, made visible
 from support.plays import desk as desk  # noqa: PLC0414  as above
 from support.plays import host as host  # noqa: PLC0414  as above
@@ -65,16 +65,18 @@ class Stage:
 
     async def until(self, holds: Callable[[], Awaitable[bool]], what: str) -> None:
         """Wait for a state of the world; whoever is dead by then is started again."""
+
+        async def holds_or_revived() -> bool:
+            if await holds():
+                return True
+            await self.revive()
+            return False
+
         try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                while not await holds():
-                    await self.revive()
-                    # The world rings no bell for a predicate; each look is a real request.
-                    await asyncio.sleep(0.1)
-        except TimeoutError:
+            await until(holds_or_revived, what, WAIT_SECONDS)
+        except AssertionError as error:
             entries = await self.play.entries()
-            text = f"{what}: {entries}\n{self.operator.tail()}"
-            raise AssertionError(text) from None
+            raise AssertionError(f"{error}: {entries}\n{self.operator.tail()}") from None
 
     async def revive(self) -> None:
         """Start a killed process again, without the fault, and keep what it left behind."""
