@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +86,17 @@ def test_every_command_of_a_page_runs(stage: Kinds, page: Path, tmp_path: Path) 
     assert 0 == done.returncode, done.stdout + done.stderr
 
 
+def clear(kinds: Kinds) -> None:
+    """Remove what stands in the namespace of the samples, which other tests create there, too."""
+    ours = "upgradepolicies,upgraderuns,upgradereports,upgradeapprovals"
+    everything = f"{ours},secrets,configmaps"
+    kinds.server.kubectl("delete", everything, "--all", "-n", "upgrades", "--ignore-not-found")
+
+
 @pytest.fixture
-def stage(kinds: Kinds) -> Kinds:
+def stage(kinds: Kinds) -> Iterator[Kinds]:
     """What the pages speak of: the sample policy, a run that asks, its report, an operator's Lease."""
-    leftovers = "upgraderuns,upgradereports,upgradeapprovals,secrets,configmaps"
-    kinds.server.kubectl("delete", leftovers, "--all", "-n", "upgrades", "--ignore-not-found")
+    clear(kinds)
     for name in ("namespace.yaml", "policy.yaml"):
         kinds.admin.apply(yaml.safe_load((SAMPLES / name).read_text(encoding="utf-8")))
     make_namespace(kinds.admin, OPERATOR_NAMESPACE)
@@ -102,7 +108,8 @@ def stage(kinds: Kinds) -> Kinds:
         kinds.operator.create({**report("upgrades", RUN), **SHOWN}),
     )
     assert all(answer.ok for answer in answers), [answer.message for answer in answers]
-    return kinds
+    yield kinds
+    clear(kinds)
 
 
 def followed(kinds: Kinds, page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
