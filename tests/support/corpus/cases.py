@@ -248,7 +248,7 @@ CASES = (
             "admission_refused",
             ("flask", "2.2.5", "2.3.3"),
             says=(
-                r'"message": "resolution_refused flask: expected flask 2\.3\.3, observed error: ',
+                r'"message": "flask 2\.3\.3: resolution_refused flask: expected flask 2\.3\.3, observed error: ',
                 r"your project depends on werkzeug<2\.3",
                 "unsatisfiable",
             ),
