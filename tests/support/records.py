@@ -1,6 +1,8 @@
 """Valid evidence records for unit tests; a test names only what matters to it."""
 
-from support.runviews import TREE
+from support.runviews import SCOPE, TREE
+from upgraderun_protocol.ids import Sha256
+from upgraderun_runner.agent.readiness import Candidate
 from upgraderun_runner.ecosystems.base import (
     CheckResult,
     CheckState,
@@ -52,3 +54,17 @@ COVERAGE = CoverageRecord(
     problem="",
     duration_ms=1,
 )
+READY = Candidate(
+    tree=TREE,
+    journaled_tree=TREE,
+    config_hash=Sha256(VALIDATION.config_hash),
+    images=VALIDATION.images,
+    validation=VALIDATION,
+    coverage=None,
+    violations=(),
+    protected=(),
+    sources=(),
+    lines=0,
+    scope=SCOPE,
+)
+"""A tree that nothing keeps from being proposed."""

@@ -3,16 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from support.records import COVERAGE, VALIDATION, check
+from support.records import COVERAGE, READY, VALIDATION, check
 from support.runviews import BASE, LIMITS, OTHER, SCOPE, TARGET, TREE, Story
 from support.told.telling import Told, end_of_a_verdict, end_of_the_runner
-from upgraderun_protocol.ids import CommitId, RunUid, Sha256, TreeId
+from upgraderun_protocol.ids import CommitId, RunUid, TreeId
 from upgraderun_protocol.slugs import marker
 from upgraderun_runner.agent.calls import Call
 from upgraderun_runner.agent.ending import End, end_of, exhausted
 from upgraderun_runner.agent.limits import limit_reached
 from upgraderun_runner.agent.policy import Abort, Facts, Write, rule_on
-from upgraderun_runner.agent.readiness import Candidate as Tree
 from upgraderun_runner.agent.readiness import failures_of
 from upgraderun_runner.agent.report import ReportFacts
 from upgraderun_runner.agent.rules import Situation, decide
@@ -62,19 +61,6 @@ OURS = Ours(
     CommitId("1" * 40),
     RunUid("3f1c9a2b-0000-4000-8000-000000000001"),
     "d" * 64,
-)
-READY = Tree(
-    tree=TREE,
-    journaled_tree=TREE,
-    config_hash=Sha256(VALIDATION.config_hash),
-    images=VALIDATION.images,
-    validation=VALIDATION,
-    coverage=None,
-    violations=(),
-    protected=(),
-    sources=(),
-    lines=0,
-    scope=SCOPE,
 )
 
 

@@ -4,25 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from support.records import COVERAGE, VALIDATION, check
-from support.runviews import SCOPE, TREE
+from support.records import COVERAGE, READY, VALIDATION, check
 from upgraderun_protocol.ids import Sha256
 from upgraderun_runner.agent.readiness import Candidate, failures_of
 from upgraderun_runner.ecosystems.base import Finding, GateViolation, LineJudgement
 
-READY = Candidate(
-    tree=TREE,
-    journaled_tree=TREE,
-    config_hash=Sha256(VALIDATION.config_hash),
-    images=VALIDATION.images,
-    validation=VALIDATION,
-    coverage=None,
-    violations=(),
-    protected=(),
-    sources=(),
-    lines=0,
-    scope=SCOPE,
-)
 REPAIRED = replace(READY, sources=("app.py",), lines=2, coverage=COVERAGE)
 
 
