@@ -30,9 +30,8 @@ from support.scenarios import BuiltScenario, build_world, load_table
 from support.worlds import Outside
 from upgraderun_protocol.bundle import Bundle
 from upgraderun_protocol.effects import EFFECTS
-from upgraderun_protocol.entries import Draft, Entry, EntryState
+from upgraderun_protocol.entries import Entry
 from upgraderun_protocol.fold import Fold
-from upgraderun_protocol.ids import EntryId
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 NAME = "crash-publishing"
@@ -70,14 +69,7 @@ class World:
         tokens = publish(host, name, self.built.local, self.built.base_commit)
         self.built = replace(self.built, clone_token=tokens.clone, push_token=tokens.push)
         keeper = Bookkeeper(self.bundle, Fold(self.fold), dict(self.artifacts), epoch=self.epoch)
-        delivery = self.bundle.delivery
-        assert delivery is not None
-        data = {
-            "branch": delivery.branch,
-            "commit": delivery.commit,
-            "proposal": delivery.proposal_digest,
-        }
-        keeper.record(Draft(EntryId("push/1"), "push", EntryState.INTENT, data))
+        keeper.grant()
         return keeper
 
     async def deliver(

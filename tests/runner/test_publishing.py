@@ -14,7 +14,6 @@ from support.runnerprocess import Ended, PodStandIn, bundle_of, delivery_of
 from support.scenarios import BuiltScenario, build_world, load_table
 from support.worlds import Outside
 from upgraderun_protocol.bundle import Delivery
-from upgraderun_protocol.entries import Draft, EntryState
 from upgraderun_protocol.ids import EntryId, Sha256
 
 pytestmark = pytest.mark.slow
@@ -75,12 +74,7 @@ async def frozen(
     assert 0 == ended.code, ended.log
     keeper.deliver(delivery_of(bundle, keeper))
     made = Frozen(built, keeper, runner, outside, folder)
-    data = {
-        "branch": made.delivery.branch,
-        "commit": made.delivery.commit,
-        "proposal": made.delivery.proposal_digest,
-    }
-    keeper.record(Draft(EntryId("push/1"), "push", EntryState.INTENT, data))
+    keeper.grant()
     yield made
     await keeper.stop()
 

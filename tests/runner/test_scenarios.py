@@ -16,8 +16,6 @@ from support.ordinary_user import RunnerEnvironment
 from support.runnerprocess import Ended, PodStandIn, bundle_of, delivery_of
 from support.scenarios import BuiltScenario, Cell, Row, build_world, cells, load_table
 from support.worlds import Outside
-from upgraderun_protocol.entries import Draft, EntryState
-from upgraderun_protocol.ids import EntryId
 from upgraderun_protocol.outcomes import OUTCOMES
 
 ROWS = ("patch-safe", "protected-change", "unsupported-no-lock")
@@ -74,7 +72,7 @@ async def test_cell_ends_as_the_table_says(
         outcome = _outcome(keeper)
         if cell.publishes and outcome == "proposal_prepared":
             keeper.deliver(delivery_of(bundle, keeper))
-            _grant(keeper)
+            keeper.grant()
             ended = await _run(runner, outside, built, keeper, folder / "d1")
             outcome = _outcome(keeper)
     finally:
@@ -103,18 +101,6 @@ async def _run(
 
 def _outcome(keeper: Bookkeeper) -> str:
     return keeper.verdicts[-1].outcome if keeper.verdicts else "no verdict"
-
-
-def _grant(keeper: Bookkeeper) -> None:
-    """What the operator journals with the approval, before a publisher exists."""
-    delivery = keeper.bundle.delivery
-    assert delivery is not None
-    data = {
-        "branch": delivery.branch,
-        "commit": delivery.commit,
-        "proposal": delivery.proposal_digest,
-    }
-    keeper.record(Draft(EntryId("push/1"), "push", EntryState.INTENT, data))
 
 
 def _check(cell: Cell, row: Row, keeper: Bookkeeper, told: str) -> None:

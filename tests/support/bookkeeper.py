@@ -68,6 +68,17 @@ class Bookkeeper:
         """Append an entry of the operator itself."""
         self._add(draft, tag)
 
+    def grant(self) -> None:
+        """Journal what the operator does with the approval, before a publisher exists."""
+        delivery = self.bundle.delivery
+        assert delivery is not None
+        data = {
+            "branch": delivery.branch,
+            "commit": delivery.commit,
+            "proposal": delivery.proposal_digest,
+        }
+        self.record(Draft(EntryId("push/1"), "push", EntryState.INTENT, data))
+
     def deliver(self, bundle: Bundle) -> None:
         """Let another pod speak for the run."""
         self.bundle = bundle
