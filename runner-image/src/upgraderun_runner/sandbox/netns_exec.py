@@ -1,8 +1,9 @@
 """Run one program in a network namespace with loopback only, and end whatever it leaves behind.
 
-Started by the Inline driver as `python -I netns_exec.py [--probe] [--share-network] -- ARGV...`; imported
-by nothing. The user namespace maps the caller's uid to itself, so files keep their owner and a non-zero
-uid loses every capability at exec. A kernel that refuses is reported by `--probe`; nothing is guessed.
+Started by the Inline driver as `python -I -S netns_exec.py [--probe] [--share-network] -- ARGV...`;
+imported by nothing. It imports little, because it starts before every command of a check. The user
+namespace maps the caller's uid to itself, so files keep their owner and a non-zero uid loses every
+capability at exec. A kernel that refuses is reported by `--probe`; nothing is guessed.
 """
 
 import ctypes
@@ -12,8 +13,6 @@ import signal
 import socket
 import struct
 import sys
-from types import FrameType
-from typing import NoReturn
 
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
@@ -63,7 +62,7 @@ def _end_descendants() -> None:
             os.waitpid(pid, 0)
 
 
-def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
+def _stop(_number: int, _frame: object) -> None:
     _end_descendants()
     os._exit(128 + signal.SIGTERM)
 
