@@ -78,6 +78,7 @@ bench: setup binaries ## speed beside bare programs in the same run; a missed bo
 	-$(PY) hack/bench/replay.py
 	-$(PY) hack/bench/latency.py
 	-$(PY) hack/bench/memory.py
+	-$(PY) hack/bench/scale.py
 
 coverage: setup ## unit tests with branch coverage of the pure parts: 100 % or fail
 	TMPDIR=$$(hack/scratch) $(PY) -m coverage run -m pytest -q tests/unit

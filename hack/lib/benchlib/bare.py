@@ -29,7 +29,6 @@ from upgraderun_operator.resources import PODS, UPGRADE_RUNS
 NOTHING = "-"
 SESSION_LIFE = timedelta(hours=1)
 CALL_SECONDS = 120.0
-TELL_EVERY = 1000
 
 
 def open_client(kubeconfig: Path) -> KubeClient:
@@ -72,8 +71,7 @@ async def handler(kubeconfig: Path, namespace: str) -> None:
         @kopf.on.event(UPGRADE_RUNS.group, "v1alpha1", UPGRADE_RUNS.plural, registry=registry)
         async def on_run(type: str | None, name: str | None, **_: Any) -> None:  # noqa: A002  kopf's name
             if namespace == NOTHING:
-                if (number := next(seen)) % TELL_EVERY == 0:
-                    print(f"seen {number}", flush=True)
+                print(f"seen {next(seen)}", flush=True)
             elif type in {"ADDED", None}:
                 await client.create(PODS, namespace, bare_pod(namespace, str(name)))
 

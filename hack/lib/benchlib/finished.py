@@ -1,6 +1,6 @@
-"""Thousands of finished runs in an API server, quickly: one is made through the API, then cloned.
+"""Thousands of runs in an API server, quickly: one is made through the API, then cloned.
 
-Caller: `hack/bench/memory.py`. The first goes through the API server with its status, so its form
+Callers: `hack/bench/memory.py`, `scale.py`. The first goes through the API server with its status, so its form
 is checked; its stored bytes are then written under new names and UIDs straight into the etcd of
 that API server, whose own cache follows. Creating ten thousand by requests would take minutes.
 """
@@ -41,14 +41,15 @@ class Etcd:
     def __init__(self, server: ApiServer) -> None:
         self._client = httpx.AsyncClient(base_url=_endpoint(server), trust_env=False, timeout=60.0)
 
-    async def clone(self, numbers: Iterable[int]) -> None:
-        """Write copies of the first run as `finished-<n>`."""
-        found = await self._call("range", {"key": _encoded(PREFIX + FIRST)})
+    async def clone(self, numbers: Iterable[int], first: str = FIRST) -> None:
+        """Write copies of a run `<name>-0` as `<name>-<n>`."""
+        found = await self._call("range", {"key": _encoded(PREFIX + first)})
+        name = first.removesuffix("-0")
         stored = json.loads(base64.b64decode(found["kvs"][0]["value"]))
         wanted = list(numbers)
         for start in range(0, len(wanted), CHUNK):
             puts = [
-                {"request_put": _put(stored, f"finished-{number}")}
+                {"request_put": _put(stored, f"{name}-{number}")}
                 for number in wanted[start : start + CHUNK]
             ]
             await self._call("txn", {"success": puts})
