@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import yaml
 
+import manifests
 from clusterlib import binaries
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -84,7 +85,7 @@ def _render(values: Mapping[str, Any], *flags: str) -> Iterator[Object]:
     text = subprocess.run(
         argv, input=yaml.safe_dump(dict(values)), capture_output=True, text=True, check=True
     ).stdout
-    return (obj for obj in yaml.safe_load_all(text) if obj)
+    return manifests.read_all(text)
 
 
 def _key(obj: Object) -> str:

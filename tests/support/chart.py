@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+import manifests
 from clusterlib import binaries
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,12 +48,12 @@ def render(
     ]
     text = helm(*arguments, stdin=yaml.safe_dump(dict(values or {})))
     kinds = "CustomResourceDefinition"
-    return [obj for obj in yaml.safe_load_all(text) if obj and obj["kind"] != kinds]
+    return [obj for obj in manifests.read_all(text) if obj["kind"] != kinds]
 
 
 def crds() -> list[dict[str, Any]]:
     """The CRDs that the chart carries."""
     return [
-        yaml.safe_load(path.read_text(encoding="utf-8"))
+        manifests.read(path.read_text(encoding="utf-8"))
         for path in sorted((CHART / "files" / "crds").iterdir())
     ]

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import yaml
 
+import manifests
 from clusterlib.apiserver import ApiServer
 from support.kubeapi import CORE, LEASES, OURS, Json, Kube, path_of
 from support.kubelet import ProcessKubelet
@@ -34,7 +35,7 @@ async def install_kinds(kube: Kube) -> None:
     """Apply the CRDs and wait until they are served."""
     names = []
     for file in sorted((ROOT / "crds").glob("*.yaml")):
-        manifest = yaml.safe_load(file.read_text())
+        manifest = manifests.read(file.read_text())
         names.append(manifest["metadata"]["name"])
         await kube.apply(manifest)
     for name in names:

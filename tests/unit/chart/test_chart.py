@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+import manifests
 from support.chart import (
     CHART,
     MUTATING,
@@ -401,8 +402,8 @@ class TestKinds:
 def rendered_kinds(*values: str) -> list[dict[str, Any]]:
     flags = ["--kube-version=1.34.4", *(f"--set={value}" for value in values)]
     text = helm("template", RELEASE, str(CHART), *flags)
-    objects = yaml.safe_load_all(text)
-    return [obj for obj in objects if obj and obj["kind"] == "CustomResourceDefinition"]
+    objects = manifests.read_all(text)
+    return [obj for obj in objects if obj["kind"] == "CustomResourceDefinition"]
 
 
 class TestEverythingElse:

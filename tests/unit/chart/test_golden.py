@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+import manifests
 from clusterlib import binaries
 from renderings import BASE, GOLDEN, NAMESPACE, ROOT, VALUES, renderings
 from support.chart import CHART, RELEASE, crds, helm
@@ -32,7 +32,7 @@ def test_no_golden_file_is_left_behind() -> None:
 
 @pytest.mark.parametrize("name", [name for name in VALUES if name != "default"])
 def test_each_set_of_values_makes_a_difference(name: str) -> None:
-    assert len(list(yaml.safe_load_all(fresh()[GOLDEN / f"{name}.yaml"]))) >= 1
+    assert len(list(manifests.read_all(fresh()[GOLDEN / f"{name}.yaml"]))) >= 1
 
 
 def built(folder: str) -> dict[tuple[str, str], dict[str, Any]]:
@@ -45,8 +45,12 @@ def built(folder: str) -> dict[tuple[str, str], dict[str, Any]]:
         check=False,
     )
     assert 0 == done.returncode, done.stderr
-    objects = [obj for obj in yaml.safe_load_all(done.stdout) if obj]
-    return {(obj["kind"], obj["metadata"]["name"]): obj for obj in objects}
+    return named(done.stdout)
+
+
+def named(text: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """Objects of a text, by kind and name."""
+    return {(obj["kind"], obj["metadata"]["name"]): obj for obj in manifests.read_all(text)}
 
 
 class TestKustomize:
@@ -57,9 +61,7 @@ class TestKustomize:
             *("template", RELEASE, str(CHART), "--namespace", NAMESPACE, "--skip-tests"),
             *("--kube-version", "1.34.4"),
         )
-        charted = {
-            (obj["kind"], obj["metadata"]["name"]): obj for obj in yaml.safe_load_all(text) if obj
-        }
+        charted = named(text)
         base = built("base")
 
         assert {*charted, ("Namespace", NAMESPACE)} == set(base)
