@@ -6,7 +6,9 @@ Callers: the tidy test, on this tree and on scratch copies in which something wa
 import ast
 import importlib.util
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
@@ -58,27 +60,25 @@ def _pods() -> Iterator[str]:
 
 def _second_ways() -> Iterator[str]:
     """A performing function that is named beside the effect's own value can be called beside it."""
-    trees = dict(_sources("upgraderun_runner"))
+    named: Counter[tuple[Path, str]] = Counter()
+    imported: set[str] = set()
+    for path, node in _nodes("upgraderun_runner"):
+        if isinstance(node, ast.Name):
+            named[path, node.id] += 1
+        elif isinstance(node, ast.ImportFrom):
+            imported.update(one.name for one in node.names)
     for _, act, home in _values():
         if not act.startswith("_"):
             yield f"pods: {act} of {home.name} can be called by everybody"
-            continue
-        names = [node for node in ast.walk(trees[home]) if getattr(node, "id", "") == act]
-        imported = any(
-            isinstance(node, ast.ImportFrom) and any(one.name == act for one in node.names)
-            for tree in trees.values()
-            for node in ast.walk(tree)
-        )
-        if imported or len(names) > 1:
+        elif act in imported or named[home, act] > 1:
             yield f"pods: {act} of {home.name} is reached beside its fault points"
 
 
 def _points_by_hand() -> Iterator[str]:
     for package in ("upgraderun_operator", "upgraderun_runner"):
-        for path, tree in _sources(package):
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Call) and _passes(node) and path.name not in DOORS:
-                    yield f"{path.name}:{node.lineno} passes a fault point by hand"
+        for path, node in _nodes(package):
+            if isinstance(node, ast.Call) and _passes(node) and path.name not in DOORS:
+                yield f"{path.name}:{node.lineno} passes a fault point by hand"
 
 
 def _passes(node: ast.Call) -> bool:
@@ -97,19 +97,24 @@ def _points_without_kill() -> Iterator[str]:
 
 def _values() -> Iterator[tuple[str, str, Path]]:
     """Name and performing function of each effect's value in the runner's sources."""
-    for path, tree in _sources("upgraderun_runner"):
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Call) or getattr(node.func, "id", "") not in _CLASSES:
-                continue
-            name, act = node.args[0], node.args[1]
-            if isinstance(name, ast.Constant) and isinstance(act, ast.Name):
-                yield str(name.value), act.id, path
+    for path, node in _nodes("upgraderun_runner"):
+        if not isinstance(node, ast.Call) or getattr(node.func, "id", "") not in _CLASSES:
+            continue
+        name, act = node.args[0], node.args[1]
+        if isinstance(name, ast.Constant) and isinstance(act, ast.Name):
+            yield str(name.value), act.id, path
 
 
-def _sources(package: str) -> Iterator[tuple[Path, ast.Module]]:
+@cache
+def _nodes(package: str) -> tuple[tuple[Path, ast.AST], ...]:
+    """Every node of a package's sources, read once, with its file."""
     found: Any = importlib.util.find_spec(package)
-    for path in sorted(Path(found.submodule_search_locations[0]).rglob("*.py")):
-        yield path, ast.parse(path.read_text(encoding="utf-8"))
+    paths = sorted(Path(found.submodule_search_locations[0]).rglob("*.py"))
+    return tuple(
+        (path, node)
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    )
 
 
 if __name__ == "__main__":
