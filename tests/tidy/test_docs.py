@@ -153,6 +153,16 @@ class TestTables:
 
         assert alerts == entries
 
+    def test_every_kind_of_conflict_has_an_entry_with_a_command(self) -> None:
+        text = read(DOCS / "runbook.md")
+        section = text.partition("\n## Conflicts\n")[2].partition("\n## ")[0]
+        entries = dict(
+            re.findall(r"^### (\w+)\n(.*?)(?=^### |\Z)", section, re.MULTILINE | re.DOTALL)
+        )
+
+        assert {kind.value for kind in ConflictKind} == set(entries)
+        assert [] == [kind for kind, entry in entries.items() if entry.count("\n```\n") != 2]
+
 
 def normal(requirement: str) -> str:
     return re.split(r"[^A-Za-z0-9_.-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
