@@ -87,7 +87,7 @@ coverage: setup ## unit tests with branch coverage of the pure parts: 100 % or f
 generate: setup binaries ## CRDs, generated docs, golden files of the chart, the kustomize base
 	$(PY) hack/generate.py
 
-# Runs in pods wait for most of their time, those in processes compute.
-test: setup binaries ## everything that CI runs, in two lanes
-	hack/lanes 'processes: test-runs test-runner test-git lint' 'pods: images cluster test-cluster coverage test-api'
+# Runs in pods wait for most of their time, those in processes compute; the rest fills the gaps.
+test: setup binaries ## everything that CI runs, in three lanes
+	hack/lanes 'processes: test-runs test-runner' 'pods: images cluster test-cluster test-api' 'rest: lint coverage test-git'
 
