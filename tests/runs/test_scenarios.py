@@ -42,4 +42,4 @@ async def test_cell_ends_as_the_table_says(
     check_outcome(cell, status, platform)
     check_details(row, cell, story)
     check_remote(scene, cell, story)
-    check_hidden(scene, cell, story, Uv(folder / "hidden-uv" / name), folder / "hidden" / name)
+    check_hidden(scene, cell, story, Uv(folder / "hidden-uv"), folder / "hidden" / name)
