@@ -14,6 +14,8 @@ import subprocess
 import sys
 
 WHEN = "2020-01-01T00:00:00Z"
+QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")
+"""Nobody keeps this repository: git needn't look whether to tidy it."""
 
 
 def copy(source: str, target: str) -> None:
@@ -42,7 +44,7 @@ def synthetic_git(git: str, tree: str, tag: str) -> None:
     if tag:
         steps.append(["tag", "--", tag])
     for step in steps:
-        subprocess.run([git, "-c", "gc.auto=0", *step], check=True, cwd=tree, env=environment)
+        subprocess.run([git, *QUIET, *step], check=True, cwd=tree, env=environment)
 
 
 def lend_bytecode(library: str, prefix: str) -> None:
