@@ -12,6 +12,8 @@ RESYNC_SECONDS: Final = 300.0
 
 LEADER_LEASE_SECONDS: Final = 8
 LEADER_RENEW_SECONDS: Final = 2.0
+LEADER_LOOK_SECONDS: Final = 0.5
+"""Between two reads of a candidate: what a released Lease waits, and what is added to one that runs out."""
 LEADER_CALL_TIMEOUT_SECONDS: Final = 1.5
 LEADER_DEADLINE_SECONDS: Final = 5.0
 

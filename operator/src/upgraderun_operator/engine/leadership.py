@@ -2,7 +2,8 @@
 
 A hint, not a lock: every write of a leader is fenced by its epoch in the run. The holder renews
 every 2 s and stops acting 5 s after its last successful renewal, on its own monotonic clock; a
-candidate takes a Lease that stayed unchanged for its 8 s on the candidate's clock, or is released.
+candidate looks every 0.5 s, and takes a Lease that stayed unchanged for its 8 s on the candidate's
+clock, or is released.
 """
 
 import logging
@@ -84,7 +85,9 @@ class Leadership:
             if self._epoch is not None and self.epoch is None:
                 await self._lose("no renewal got through for 5 s")
             spent = self._clock.monotonic() - before
-            await self._clock.sleep(max(0.1, limits.LEADER_RENEW_SECONDS - spent))
+            held = self._mine is not None
+            every = limits.LEADER_RENEW_SECONDS if held else limits.LEADER_LOOK_SECONDS
+            await self._clock.sleep(max(0.1, every - spent))
 
     def raise_above(self, seen: Epoch) -> None:
         """Renew with an epoch above one that a run carries already.
