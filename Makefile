@@ -77,6 +77,7 @@ bench: setup binaries ## speed beside bare programs in the same run; a missed bo
 	-$(PY) hack/bench/writes.py
 	-$(PY) hack/bench/replay.py
 	-$(PY) hack/bench/latency.py
+	-$(PY) hack/bench/failover.py
 	-$(PY) hack/bench/memory.py
 	-$(PY) hack/bench/scale.py
 

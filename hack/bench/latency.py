@@ -26,17 +26,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 from benchlib.bare import open_client
 from benchlib.figures import Figures, percentile, run_within
 from benchlib.pods import (
-    ACCOUNT,
     PodWatch,
     create_runs,
-    policy_spec,
     watch_pods,
 )
 from benchlib.processes import bare_process
-from benchlib.world import bench_folder, bench_server
+from benchlib.world import bench_folder, bench_server, prepare
 from clusterlib.apiserver import ApiServer
 from support.kubeapi import Kube
-from support.platform import ensure_namespace, install_kinds, operators_of
+from support.platform import install_kinds, operators_of
 from upgraderun_operator.adapters.kubernetes import KubeClient
 
 LIMIT_SECONDS: Final = 30 * 60
@@ -140,21 +138,6 @@ async def measure(many: int) -> int:
     figures.at_least(f"ours, {many} drained", found[OURS][many].rate, RATE_MIN, " runs/s")
     figures.tell("load at the end", f"{os.getloadavg()[0]:.1f}")
     return figures.exit_code
-
-
-async def prepare(kube: Kube, namespace: str) -> None:
-    """Make a namespace with the account that pods run under, and a policy."""
-    await ensure_namespace(kube, namespace)
-    metadata = {"name": ACCOUNT, "namespace": namespace}
-    await kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
-    await kube.apply(
-        {
-            "apiVersion": "upgraderun.dev/v1alpha1",
-            "kind": "UpgradePolicy",
-            "metadata": {"name": "default", "namespace": namespace},
-            "spec": policy_spec(),
-        }
-    )
 
 
 def main() -> int:

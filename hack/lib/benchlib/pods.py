@@ -1,6 +1,6 @@
 """Pods and runs of benchmarks without a kubelet: what is created, and when a watch tells of it.
 
-Callers: `hack/bench/latency.py` and `memory.py`, `benchlib.bare`.
+Callers: `hack/bench/latency.py` and `failover.py`, `benchlib.bare`.
 """
 
 import asyncio

@@ -9,11 +9,13 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchlib.pods import ACCOUNT, policy_spec
 from clusterlib.apiserver import ApiServer, Options, start_api_server
 from support.kubeapi import Kube
 from support.ordinary_user import RunnerEnvironment, runner_environment
 from support.platform import (
     Platform,
+    ensure_namespace,
     install_kinds,
     open_namespace,
     operators_of,
@@ -76,6 +78,21 @@ async def open_world() -> AsyncIterator[World]:
             ):
                 await platform.apply_config("trust", {"ca.crt": outside.bundle.read_text()})
                 yield World(server, platform, outside, runner, folder)
+
+
+async def prepare(kube: Kube, namespace: str) -> None:
+    """Make a namespace with the account that pods run under, and a policy."""
+    await ensure_namespace(kube, namespace)
+    metadata = {"name": ACCOUNT, "namespace": namespace}
+    await kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    await kube.apply(
+        {
+            "apiVersion": "upgraderun.dev/v1alpha1",
+            "kind": "UpgradePolicy",
+            "metadata": {"name": "default", "namespace": namespace},
+            "spec": policy_spec(),
+        }
+    )
 
 
 def row_of(name: str) -> Row:
