@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import entry_points
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import kopf
 
@@ -65,6 +65,7 @@ from upgraderun_protocol.effects import FaultPoint, no_fault
 from upgraderun_protocol.ids import Epoch
 from upgraderun_protocol.redact import Redactor
 
+Tasks: TypeAlias = list[asyncio.Task[None]]
 log = logging.getLogger("upgraderun")
 
 RUNNER_ACCOUNT: Final = "upgraderun-runner"
@@ -192,41 +193,46 @@ class Operator:
             settings.metrics_port,
         )
         await probes.open()
-        background = [
-            asyncio.create_task(self._leadership.run()),
-            asyncio.create_task(self._tls.run(CertificateError)),
-        ]
+        leading = [asyncio.create_task(self._leadership.run())]
+        serving = [asyncio.create_task(self._tls.run(CertificateError))]
         try:
-            await self._serve(stop, background)
+            await self._serve(stop, leading, serving)
         finally:
-            await self._queue.close()
+            await self._resign(leading)
             self._supervisor.stop()
-            for task in background:
-                task.cancel()
-            await asyncio.gather(*background, return_exceptions=True)
-            await self._leadership.release()
+            await _end(serving)
             await probes.close()
 
-    async def _serve(self, stop: asyncio.Event, background: list[asyncio.Task[None]]) -> None:
+    async def _serve(self, stop: asyncio.Event, leading: Tasks, serving: Tasks) -> None:
         """Serve once there is a certificate; whatever ends by itself ends the process."""
         stopped = asyncio.create_task(stop.wait())
         ready = asyncio.create_task(self._tls.loaded())
-        await asyncio.wait({stopped, ready, *background}, return_when=asyncio.FIRST_COMPLETED)
+        first = asyncio.FIRST_COMPLETED
+        await asyncio.wait({stopped, ready, *leading, *serving}, return_when=first)
         if not ready.done():
             ready.cancel()
             stopped.cancel()
-            _raise_first(background)
+            _raise_first([*leading, *serving])
             return
         site = Site(self._api().application(), self._settings.api_host, self._settings.api_port)
         await site.open(self._tls.context)
         log.info("serving the runner API on port %d", self._settings.api_port)
-        background += [asyncio.create_task(work) for work in self._works()]
-        await asyncio.wait({stopped, *background}, return_when=asyncio.FIRST_COMPLETED)
+        leading += [asyncio.create_task(work) for work in self._leaders_work()]
+        serving += [asyncio.create_task(work) for work in self._watches()]
+        await asyncio.wait({stopped, *leading, *serving}, return_when=first)
         stopped.cancel()
+        # First, and while pods are still served: the other replica waits for nothing else.
+        await self._resign(leading)
         await site.close()
-        _raise_first(background)
+        _raise_first([*leading, *serving])
 
-    def _works(self) -> list[Any]:
+    async def _resign(self, leading: Tasks) -> None:
+        """Stop what only a leader does and give its Lease back. May be repeated."""
+        await self._queue.close()
+        await _end(leading)
+        await self._leadership.release()
+
+    def _leaders_work(self) -> list[Any]:
         workers = Workers(
             self._queue,
             self._reconciler.reconcile,
@@ -235,11 +241,14 @@ class Operator:
             metrics=self._metrics,
             redactor=self._redactor,
         )
+        return [workers.run(), self._resync.run()]
+
+    def _watches(self) -> list[Any]:
         namespaces: tuple[str | None, ...] = self._settings.watch_namespaces or (None,)
         client, clock = self._outside.client, self._outside.clock
-        watches = [LeaseWatch(client, clock, self._sightings, name).run() for name in namespaces]
+        leases = [LeaseWatch(client, clock, self._sightings, name).run() for name in namespaces]
         space = watch_space(self._outside.store, clock, self._metrics.show_space)
-        return [workers.run(), self._resync.run(), self._supervisor.run(), space, *watches]
+        return [self._supervisor.run(), space, *leases]
 
     def _api(self) -> RunnerApi:
         outside = self._outside
@@ -324,7 +333,13 @@ async def _login(config: ClusterConfig, **_: Any) -> kopf.AiohttpSession:
     )
 
 
-def _raise_first(tasks: list[asyncio.Task[None]]) -> None:
+async def _end(tasks: Tasks) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _raise_first(tasks: Tasks) -> None:
     for task in tasks:
         if task.done() and not task.cancelled() and task.exception() is not None:
             raise RuntimeError("a part of the operator ended") from task.exception()

@@ -147,6 +147,28 @@ class TestLists:
         assert {key: "foreign_branch"} == await listing.conflicts()
         assert [keys async for keys in listing.unfinished()] == [()]
 
+    async def test_the_youngest_unfinished_run_comes_first(self, scene: Scene) -> None:
+        client, namespace = scene.replica.client, scene.ref.namespace
+        made = await client.get(UPGRADE_RUNS, namespace, scene.ref.name)
+        assert isinstance(made, Ok)
+        since = made.value["metadata"]["creationTimestamp"]
+        names = [scene.ref.name]
+        async with asyncio.timeout(30):
+            while True:
+                # The API server's clock of creations shows whole seconds.
+                body = {**made.value, "metadata": {"name": f"later-{len(names)}"}}
+                later = await client.create(UPGRADE_RUNS, namespace, body)
+                assert isinstance(later, Ok)
+                names.append(later.value["metadata"]["name"])
+                if later.value["metadata"]["creationTimestamp"] != since:
+                    break
+
+        chunks = [keys async for keys in RunListing(client, (namespace,)).unfinished()]
+
+        listed = [key.name for keys in chunks for key in keys]
+        assert set(names) == set(listed)
+        assert names[-1] == listed[0]
+
 
 class TestWatch:
     """Changes after a version, in order; any end is silent."""

@@ -26,17 +26,19 @@ class RunListing:
         self._namespaces: tuple[str | None, ...] = namespaces or (None,)
 
     async def unfinished(self) -> AsyncIterator[tuple[Key, ...]]:
-        """Yield keys, a namespace at a time. Raises OSError when the server doesn't answer."""
+        """Yield keys, a namespace at a time, the youngest first. Raises OSError when unanswered.
+
+        Old runs mostly wait; what was made while nobody led waits for its first act.
+        """
         for namespace in self._namespaces:
             answer = await self._client.list(
                 UPGRADE_RUNS, namespace, fields="status.finished!=true", metadata_only=True
             )
             match answer:
                 case Ok(listing):
-                    yield tuple(
-                        Key(item["metadata"]["namespace"], item["metadata"]["name"])
-                        for item in listing.items
-                    )
+                    found = [item["metadata"] for item in listing.items]
+                    found.sort(key=lambda metadata: metadata["creationTimestamp"], reverse=True)
+                    yield tuple(Key(metadata["namespace"], metadata["name"]) for metadata in found)
                 case Denied(_, message) | Unknown(message):
                     raise ConnectionError(message)
 
