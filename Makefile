@@ -1,6 +1,6 @@
 # One place for every command. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint format test test-unit test-git test-runner test-api test-runs scenarios test-cluster test-real crash-matrix bench binaries images cluster coverage generate
+.PHONY: help setup demo lint format test test-unit test-git test-runner test-api test-runs scenarios test-cluster test-pods test-real crash-matrix bench binaries images cluster coverage generate
 
 UV_VERSION := 0.13.9
 BOOT := .boot
@@ -65,6 +65,10 @@ scenarios: setup ## print the scenario table as a matrix: expected, and seen by 
 
 test-cluster: setup images cluster ## against the whole cluster
 	$(PY) -m pytest -q tests/cluster
+
+test-pods: setup images cluster ## more whole runs in pods, a second Python, thirty kills at random (docs/reliability.md)
+	hack/images build runner-trixie
+	$(PY) -m pytest -q -o log_cli=true -o log_cli_level=WARNING tests/pods
 
 test-real: setup ## the corpus, against the real package registry
 	$(PY) -m pytest -q tests/real

@@ -8,13 +8,16 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from support.kubeapi import Json
 from support.platform import Platform
 from upgraderun_protocol.entries import GENESIS, Entry, EntryState, chain, entry_from_json
 from upgraderun_protocol.fold import Fold
 from upgraderun_protocol.ids import Sha256
+
+PODS: Final = frozenset({"attempt", "delivery"})
+"""Kinds of entries that start a pod."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,14 @@ class Story:
         """The frozen upgrade: name, before, after."""
         data = self.proposal.data
         return data["name"], data["from"], data["to"]
+
+    @property
+    def pods(self) -> dict[str, tuple[str, str]]:
+        """Name and UID of every pod that the journal names, by the id of the entry that starts it."""
+        entries = [entry for entry in self.fold if entry.kind in PODS]
+        names = {entry.id: entry.data["pod"] for entry in entries if "pod" in entry.data}
+        uids = {entry.id: entry.data["podUID"] for entry in entries if "podUID" in entry.data}
+        return {entry: (names[entry], uid) for entry, uid in uids.items()}
 
     @property
     def selected(self) -> tuple[str, str, str] | None:
