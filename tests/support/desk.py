@@ -94,10 +94,14 @@ class MovedClock(SystemClock):
 
 
 class CountingClient(KubeClient):
-    """Counts what leaves this process: writes by verb and kind, reads of single objects by kind."""
+    """Counts what leaves this process: writes by verb and kind, reads of single objects by kind.
+
+    `meanwhile`: what happens in the world right before the next read of a kind, once.
+    """
 
     writes: Counter[str]
     reads: Counter[str]
+    meanwhile: dict[str, Callable[[], Awaitable[None]]]
 
     async def get(
         self,
@@ -107,8 +111,11 @@ class CountingClient(KubeClient):
         *,
         timeout_seconds: float | None = None,
     ) -> GetAnswer:
-        """Count, then read."""
+        """Count, let happen what shall, then read."""
         self.reads[resource.plural] += 1
+        happens = self.meanwhile.pop(resource.plural, None)
+        if happens is not None:
+            await happens()
         return await super().get(resource, namespace, name, timeout_seconds=timeout_seconds)
 
     async def create(
@@ -202,7 +209,7 @@ async def open_desk(
     """Be one leader until the block ends."""
     clock = clock or MovedClock()
     client = CountingClient(from_kubeconfig(server.kubeconfig), clock, UNLIMITED)
-    client.writes, client.reads = Counter(), Counter()
+    client.writes, client.reads, client.meanwhile = Counter(), Counter(), {}
     leader = FixedLeader(Epoch(epoch))
     async with client, ForgeCalls() as calls:
         store = VolumeStore(folder, clock)
