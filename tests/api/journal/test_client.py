@@ -1,10 +1,14 @@
 """The Kubernetes client against a real API server: typed answers, UIDs, chunks, watches."""
 
 import asyncio
+import contextlib
 import json
+import ssl
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from clusterlib.apiserver import ApiServer
 from support.journal_story import FINALIZED, admit, outcome
@@ -40,6 +44,51 @@ def config_map(name: str, **labels: str) -> dict[str, object]:
         "metadata": {"name": name, "labels": labels},
         "data": {"a": "1"},
     }
+
+
+@contextlib.asynccontextmanager
+async def lagging() -> AsyncIterator[KubeClient]:
+    """A client of a server whose own cache lags: only what names no version is answered afresh.
+
+    The semantics of `resourceVersion=0`: any version will do (reliability.md §2).
+    """
+
+    async def answer(request: web.Request) -> web.Response:
+        item = {"data": {"a": "old" if "resourceVersion" in request.query else "new"}}
+        return web.json_response(
+            {"metadata": {}, "items": [item]} if "limit" in request.query else item
+        )
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    server = ClusterConfig(
+        f"http://127.0.0.1:{runner.addresses[0][1]}", ssl.create_default_context()
+    )
+    try:
+        async with KubeClient(server, SystemClock()) as client:
+            yield client
+    finally:
+        await runner.cleanup()
+
+
+class TestQuorum:
+    """An effect rests on what the API server's store holds, never on what some server remembers."""
+
+    async def test_an_object_isnt_read_from_a_servers_cache(self) -> None:
+        async with lagging() as client:
+            found = await client.get(CONFIG_MAPS, "team", "one")
+
+        assert Ok({"data": {"a": "new"}}) == found
+
+    async def test_a_list_isnt_read_from_a_servers_cache(self) -> None:
+        async with lagging() as client:
+            found = await client.list(CONFIG_MAPS, "team")
+
+        assert isinstance(found, Ok)
+        assert ({"data": {"a": "new"}},) == found.value.items
 
 
 class TestAnswers:
