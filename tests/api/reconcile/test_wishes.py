@@ -7,7 +7,14 @@ import pytest
 from support.desk import Make, Play
 from support.fixtures.faults import secondary_rate_limit
 from upgraderun_operator.answers import Ok
-from upgraderun_operator.resources import CLAIMS, LEASES, PODS, UPGRADE_RUNS
+from upgraderun_operator.resources import (
+    CLAIMS,
+    LEASES,
+    PODS,
+    UPGRADE_APPROVALS,
+    UPGRADE_POLICIES,
+    UPGRADE_RUNS,
+)
 
 pytestmark = pytest.mark.api
 
@@ -245,6 +252,48 @@ class TestApproval:
         outcome, message = await ended(play)
         assert outcome == "ApprovalRejected"
         assert "anna" in message
+
+    async def test_that_is_taken_back_inside_the_pass_lets_nothing_go(self, make: Make) -> None:
+        """I6: neither revoked nor expired when the push intent is written."""
+        play = await self.asked(make)
+        await play.approve()
+
+        async def taken_back() -> None:
+            uid = (await play.get(UPGRADE_APPROVALS, "yes"))["metadata"]["uid"]
+            client = play.desk.client
+            gone = await client.delete(UPGRADE_APPROVALS, play.namespace, "yes", uid=uid)
+            assert isinstance(gone, Ok)
+
+        # The token is read for the destination check, long after the approvals were counted.
+        play.desk.client.meanwhile["secrets"] = taken_back
+        await play.go()
+
+        assert not play.desk.client.meanwhile
+        assert "push/1 intent" not in await play.entries()
+        assert (await play.status())["phase"] == "AwaitingApproval"
+
+        await play.approve("again")
+        await play.go()
+
+        assert "push/1 intent" in await play.entries()
+
+    async def test_under_a_policy_that_forbids_inside_the_pass_lets_nothing_go(
+        self, make: Make
+    ) -> None:
+        play = await self.asked(make)
+        await play.approve()
+
+        async def forbidden() -> None:
+            raw = await play.get(UPGRADE_POLICIES, "default")
+            body = {**raw, "spec": {**raw["spec"], "repositories": ["https://other.example/*"]}}
+            assert isinstance(await play.desk.client.put(UPGRADE_POLICIES, body), Ok)
+
+        play.desk.client.meanwhile["secrets"] = forbidden
+        await play.go()
+
+        assert not play.desk.client.meanwhile
+        assert "push/1 intent" not in await play.entries()
+        assert (await play.status())["outcome"] == "PolicyRefused"
 
     async def test_that_never_comes_ends_the_run(self, make: Make) -> None:
         play = await self.asked(make)
