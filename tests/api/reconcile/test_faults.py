@@ -9,7 +9,7 @@ from clusterlib.apiserver import ApiServer
 from support.desk import Desk, Make, Play, open_desk
 from upgraderun_operator.answers import Ok
 from upgraderun_operator.journal.writes import Change
-from upgraderun_operator.resources import PODS, UPGRADE_RUNS
+from upgraderun_operator.resources import PODS, SERVICE_ACCOUNTS, UPGRADE_RUNS
 from upgraderun_protocol.effects import EFFECTS, Position
 from upgraderun_protocol.ids import Epoch
 
@@ -51,6 +51,32 @@ class TestLoss:
         assert (await play.status())["attempt"]["lossObservedAt"]
         await play.go()
         assert "lossObservedAt" not in (await play.status())["attempt"]
+
+    async def test_whose_stamp_was_cleared_meanwhile_is_none(self, make: Make) -> None:
+        """I12: the second look counts only beside the very stamp of the first."""
+        play = await make()
+        await play.go()
+        await play.runs("a1")
+        await play.vanishes("a1")
+        await play.go()
+        first = (await play.view()).facts.attempt_lost_at
+        play.desk.clock.passed += 11
+
+        async def cleared() -> None:
+            change = Change(attempt_lost_at=None)
+            await play.desk.writer.guarded_write((await play.view()).ref, (), change)
+
+        play.desk.client.meanwhile["pods"] = cleared
+        await play.go()
+
+        assert not play.desk.client.meanwhile
+        assert "a1/end done" not in await play.entries()
+        assert first != (await play.view()).facts.attempt_lost_at
+
+        play.desk.clock.passed += 11
+        await play.go()
+
+        assert "a1/end done" in await play.entries()
 
     async def test_too_often_ends_the_run(self, make: Make) -> None:
         play = await make(limits={"consecutiveLostAttempts": 2})
@@ -99,6 +125,42 @@ async def test_a_strangers_pod_under_our_name_is_a_conflict_and_stays(make: Make
     assert status["conflict"]["kind"] == "ForeignPod"
     left = await play.get(PODS, pod["metadata"]["name"])
     assert left["metadata"]["uid"] == made.value["metadata"]["uid"]
+
+
+async def test_a_strangers_pod_under_a_name_that_was_never_recorded_stays(
+    make: Make, cluster: ApiServer, tmp_path: Path
+) -> None:
+    """The attempt was planned and cancelled before its pod was made: nothing but the owner tells."""
+    play = await make()
+
+    def kill(effect: str, position: Position) -> None:
+        if (effect, position) == ("runner_pod", Position.BEFORE):
+            raise Killed
+
+    async with open_desk(cluster, tmp_path / "store", fault=kill) as killed:
+        with pytest.raises(Killed):
+            await killed.reconcile(play.key)
+    attempt = (await play.view()).state.attempt
+    assert attempt is not None
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "stranger"}}
+    await play.desk.client.create(SERVICE_ACCOUNTS, play.namespace, account)
+    stranger = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": attempt.pod_name},
+        "spec": {"serviceAccountName": "stranger", "containers": [{"name": "x", "image": "x"}]},
+    }
+    made = await play.desk.client.create(PODS, play.namespace, stranger)
+    assert isinstance(made, Ok), made
+    await play.wish(cancel=True)
+
+    await play.go()
+
+    status = await play.status()
+    assert (status["outcome"], status["finished"]) == ("Cancelled", True)
+    assert [made.value["metadata"]["uid"]] == [
+        one["metadata"]["uid"] for one in await play.listed(PODS)
+    ]
 
 
 async def test_a_verdict_in_the_termination_message_needs_no_window(make: Make) -> None:
