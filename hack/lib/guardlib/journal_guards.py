@@ -31,4 +31,47 @@ GUARDS: Final = (
             ),
         ),
     ),
+    Guard(
+        "quorum read before an effect",
+        "reliability.md §2",
+        (
+            Removal(
+                "what was read when the pass began is good enough for a grant",
+                Edit(
+                    f"{_OPERATOR}/reconcile.py",
+                    'if isinstance(what, Append) and what.name == "grant":',
+                    "if False:",
+                ),
+                tests_of(
+                    "tests/api/reconcile/test_wishes.py",
+                    "TestApproval::test_that_is_taken_back_inside_the_pass_lets_nothing_go",
+                    "TestApproval::test_under_a_policy_that_forbids_inside_the_pass_lets_nothing_go",
+                ),
+            ),
+            Removal(
+                "the API server may answer a read from its cache",
+                Edit(
+                    f"{_OPERATOR}/adapters/kubernetes.py",
+                    '"GET", resource.path(namespace, name), timeout_seconds=timeout_seconds',
+                    '"GET", resource.path(namespace, name) + "?resourceVersion=0"',
+                ),
+                tests_of(
+                    "tests/api/journal/test_client.py",
+                    "TestQuorum::test_an_object_isnt_read_from_a_servers_cache",
+                ),
+            ),
+            Removal(
+                "the API server may answer a list from its cache",
+                Edit(
+                    f"{_OPERATOR}/adapters/kubernetes.py",
+                    'query = {"limit": str(LIST_CHUNK)}',
+                    'query = {"limit": str(LIST_CHUNK), "resourceVersion": "0"}',
+                ),
+                tests_of(
+                    "tests/api/journal/test_client.py",
+                    "TestQuorum::test_a_list_isnt_read_from_a_servers_cache",
+                ),
+            ),
+        ),
+    ),
 )

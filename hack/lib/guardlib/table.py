@@ -10,7 +10,10 @@ from typing import Final
 from guardlib import journal_guards, world_guards
 from guardlib.removal import Guard
 
-NAMES: Final = ("compare-and-set append",)
+NAMES: Final = (
+    "compare-and-set append",
+    "quorum read before an effect",
+)
 """The guards whose removal must be noticed (reliability.md §8), in the order in which they are tried."""
 
 _KNOWN: Final[Mapping[str, Guard]] = {
