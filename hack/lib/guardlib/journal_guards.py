@@ -74,4 +74,61 @@ GUARDS: Final = (
             ),
         ),
     ),
+    Guard(
+        "epoch fence",
+        "reliability.md §2",
+        (
+            Removal(
+                "entries of an older writer are taken under the newest epoch",
+                Edit(
+                    f"{_OPERATOR}/journal/planning.py",
+                    "    if epoch < view.state.epoch:\n        return EpochFell(epoch, view)\n",
+                    "    epoch = max(epoch, view.state.epoch)\n",
+                ),
+                tests_of(
+                    "tests/unit/journal/test_planning.py",
+                    "TestAppend::test_an_older_epoch_is_refused_even_for_a_replay",
+                )
+                + tests_of(
+                    "tests/api/journal/test_writer.py", "TestRefused::test_an_older_epoch_is_fenced"
+                ),
+            ),
+            Removal(
+                "a call may name any epoch",
+                Edit(
+                    f"{_OPERATOR}/api/access.py",
+                    "if caller.epoch is None or int(text) != caller.epoch:",
+                    "if caller.epoch is None:",
+                ),
+                tests_of(
+                    "tests/api/runner_api/test_identity.py",
+                    "TestRoleEpochRate::test_an_older_epoch_is_stale",
+                ),
+            ),
+            Removal(
+                "a leader that was replaced writes on",
+                Edit(
+                    f"{_OPERATOR}/journal/guards.py",
+                    "return None if leader is None or leader <= mine else",
+                    "return None if True else",
+                ),
+                tests_of("tests/unit/journal/test_guards.py", "test_a_guard_fails_on_anything_else")
+                + tests_of(
+                    "tests/api/journal/test_writer.py", "TestRefused::test_a_later_leader_fences"
+                ),
+            ),
+            Removal(
+                "a leader that was replaced acts on",
+                Edit(
+                    f"{_OPERATOR}/reconcile.py",
+                    "case RunView() if (view.facts.leader_epoch or epoch) > epoch:",
+                    "case RunView() if False:",
+                ),
+                tests_of(
+                    "tests/api/reconcile/test_faults.py",
+                    "TestLeaders::test_a_leader_lease_made_anew_gets_above_what_runs_remember",
+                ),
+            ),
+        ),
+    ),
 )

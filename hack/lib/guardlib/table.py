@@ -13,6 +13,7 @@ from guardlib.removal import Guard
 NAMES: Final = (
     "compare-and-set append",
     "quorum read before an effect",
+    "epoch fence",
 )
 """The guards whose removal must be noticed (reliability.md §8), in the order in which they are tried."""
 
