@@ -14,6 +14,7 @@ NAMES: Final = (
     "compare-and-set append",
     "quorum read before an effect",
     "epoch fence",
+    "owner-UID match",
 )
 """The guards whose removal must be noticed (reliability.md §8), in the order in which they are tried."""
 

@@ -5,6 +5,138 @@ Callers: `guardlib.table`.
 
 from typing import Final
 
-from guardlib.removal import Guard
+from guardlib.removal import Edit, Guard, Removal, tests_of
 
-GUARDS: Final[tuple[Guard, ...]] = ()
+_OPERATOR: Final = "operator/src/upgraderun_operator"
+_RUNNER: Final = "runner-image/src/upgraderun_runner"
+
+GUARDS: Final = (
+    Guard(
+        "owner-UID match",
+        "reliability.md §2",
+        (
+            Removal(
+                "a pod is ours by its name",
+                Edit(
+                    f"{_OPERATOR}/decide/starting.py",
+                    "pod is None or pod.owner_uid == seen.view.uid:",
+                    "pod is None or pod:",
+                ),
+                tests_of(
+                    "tests/unit/decide/test_starting.py",
+                    "test_a_strangers_pod_is_a_conflict_and_stays",
+                    "test_a_conflict_is_one_append_of_entry_and_outcome",
+                ),
+            ),
+            Removal(
+                "a volume or a Lease is ours by its name",
+                Edit(
+                    f"{_OPERATOR}/decide/starting.py",
+                    "if child.owner_uid == seen.view.uid:",
+                    "if child:",
+                ),
+                tests_of(
+                    "tests/unit/decide/test_starting.py",
+                    "TestVolume::test_of_a_stranger_is_a_conflict",
+                    "TestLease::test_of_a_stranger_is_a_conflict",
+                ),
+            ),
+            Removal(
+                "the pod of that name is the one that was recorded",
+                Edit(
+                    f"{_OPERATOR}/decide/sights.py",
+                    "    if pod.uid != uid:\n        return Sight.FOREIGN\n",
+                    "",
+                ),
+                tests_of(
+                    "tests/unit/decide/test_loss.py",
+                    "TestConflicts::test_another_pod_under_our_name",
+                    "TestSight::test_of_every_kind",
+                ),
+            ),
+            Removal(
+                "a volume is taken away by its name",
+                Edit(
+                    f"{_OPERATOR}/decide/ending.py",
+                    "if claim.owner_uid != seen.view.uid or claim.deleted_at is not None:",
+                    "if claim.deleted_at is not None:",
+                ),
+                tests_of(
+                    "tests/unit/decide/test_ending.py",
+                    "TestConflict::test_leaves_a_strangers_volume_alone",
+                ),
+            ),
+            Removal(
+                "a run Lease is taken away by its name",
+                Edit(
+                    f"{_OPERATOR}/decide/tidying.py",
+                    "lease is None or lease.owner_uid != seen.view.uid:",
+                    "lease is None:",
+                ),
+                tests_of(
+                    "tests/unit/decide/test_stopping.py",
+                    "TestSuspend::test_leaves_a_strangers_lease_alone",
+                ),
+            ),
+            Removal(
+                "the pod of an ended attempt is taken away by its name",
+                Edit(
+                    f"{_OPERATOR}/observe/readers.py",
+                    "if not isinstance(pod, PodView) or pod.owner_uid != seen.view.uid:",
+                    "if not isinstance(pod, PodView):",
+                ),
+                tests_of(
+                    "tests/api/reconcile/test_faults.py",
+                    "test_a_strangers_pod_under_a_name_that_was_never_recorded_stays",
+                ),
+            ),
+            Removal(
+                "a publisher's pod is stopped by its name when the run is cancelled",
+                Edit(
+                    f"{_OPERATOR}/decide/stopping.py",
+                    "if pod is None or pod.owner_uid != seen.view.uid:",
+                    "if pod is None:",
+                ),
+                tests_of(
+                    "tests/unit/decide/test_stopping.py",
+                    "TestCancelWhilePublishing::test_ends_the_delivery_when_its_pod_is_gone",
+                ),
+            ),
+            Removal(
+                "a publisher's pod is stopped by its name when the run is deleted",
+                Edit(
+                    f"{_OPERATOR}/decide/deleting.py",
+                    "(pod.owner_uid != seen.view.uid or pod.uid != writer.pod_uid)",
+                    "pod.uid != writer.pod_uid",
+                ),
+                tests_of(
+                    "tests/unit/decide/test_deleting.py",
+                    "TestPublisher::test_that_is_gone_lets_the_rest_go_on",
+                ),
+            ),
+            Removal(
+                "a report is ours by its name",
+                Edit(
+                    f"{_OPERATOR}/decide/asking.py",
+                    "if report is not None and report.owner_uid != seen.view.uid:",
+                    "if False:",
+                ),
+                tests_of(
+                    "tests/unit/decide/test_approval.py",
+                    "TestAsking::test_is_impossible_beside_a_strangers_report",
+                ),
+            ),
+            Removal(
+                "a deletion names no UID",
+                Edit(
+                    f"{_OPERATOR}/adapters/kubernetes.py",
+                    '"preconditions": {"uid": uid},',
+                    '"preconditions": {},',
+                ),
+                tests_of(
+                    "tests/api/journal/test_client.py", "TestAnswers::test_create_get_put_delete"
+                ),
+            ),
+        ),
+    ),
+)
