@@ -131,4 +131,55 @@ GUARDS: Final = (
             ),
         ),
     ),
+    Guard(
+        "second observation",
+        "runner-protocol.md §5",
+        (
+            Removal(
+                "one look at a dead pod ends its part",
+                Edit(
+                    f"{_OPERATOR}/decide/loss.py",
+                    "        pod_is_seen_dead_for_the_first_time,\n        window_is_open,\n",
+                    "",
+                ),
+                tests_of(
+                    "tests/unit/decide/test_loss.py",
+                    "test_the_first_look_only_stamps",
+                    "test_inside_the_window_nothing_happens_and_the_run_wakes_at_its_end",
+                )
+                + tests_of(
+                    "tests/api/reconcile/test_faults.py",
+                    "TestLoss::test_resumes_with_the_next_attempt",
+                ),
+            ),
+            Removal(
+                "the second look may come at once",
+                Edit(
+                    f"{_OPERATOR}/decide/loss.py",
+                    "    if age is None or age >= grace:\n",
+                    "    if age is not None:\n",
+                ),
+                tests_of(
+                    "tests/unit/decide/test_loss.py",
+                    "test_inside_the_window_nothing_happens_and_the_run_wakes_at_its_end",
+                ),
+            ),
+            Removal(
+                "one look tells that a pushed branch was removed",
+                Edit(
+                    f"{_RUNNER}/forge/tables.py",
+                    "    if not seen.confirmed:\n        return ConfirmAbsence()\n",
+                    "",
+                ),
+                tests_of(
+                    "tests/unit/forge/test_tables.py",
+                    "TestBranch::test_recorded_branch_gone_needs_two_looks",
+                )
+                + tests_of(
+                    "tests/git/test_publication.py",
+                    "TestDeclined::test_removed_branch_needs_two_looks_three_minutes_apart",
+                ),
+            ),
+        ),
+    ),
 )

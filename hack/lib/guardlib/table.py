@@ -15,6 +15,7 @@ NAMES: Final = (
     "quorum read before an effect",
     "epoch fence",
     "owner-UID match",
+    "second observation",
 )
 """The guards whose removal must be noticed (reliability.md §8), in the order in which they are tried."""
 
