@@ -132,6 +132,38 @@ GUARDS: Final = (
         ),
     ),
     Guard(
+        "stamp compare-and-set",
+        "runner-protocol.md §5",
+        (
+            Removal(
+                "a loss is judged whatever stamp stands there by then",
+                Edit(
+                    f"{_OPERATOR}/decide/loss.py",
+                    "(AttemptIs(planned.tag, planned.pod_uid), StampIs(planned.tag, _stamp(seen)))",
+                    "(AttemptIs(planned.tag, planned.pod_uid),)",
+                ),
+                tests_of("tests/unit/decide/test_loss.py", "test_the_second_look_ends_the_attempt")
+                + tests_of(
+                    "tests/api/reconcile/test_faults.py",
+                    "TestLoss::test_whose_stamp_was_cleared_meanwhile_is_none",
+                ),
+            ),
+            Removal(
+                "any stamp is the one that was read",
+                Edit(
+                    f"{_OPERATOR}/journal/guards.py",
+                    "pod.tag == tag and stamp == value",
+                    "pod.tag == tag",
+                ),
+                tests_of("tests/unit/journal/test_guards.py", "test_a_guard_fails_on_anything_else")
+                + tests_of(
+                    "tests/api/reconcile/test_faults.py",
+                    "TestLoss::test_whose_stamp_was_cleared_meanwhile_is_none",
+                ),
+            ),
+        ),
+    ),
+    Guard(
         "second observation",
         "runner-protocol.md §5",
         (

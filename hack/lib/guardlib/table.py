@@ -16,6 +16,7 @@ NAMES: Final = (
     "epoch fence",
     "owner-UID match",
     "second observation",
+    "stamp compare-and-set",
 )
 """The guards whose removal must be noticed (reliability.md §8), in the order in which they are tried."""
 
