@@ -17,6 +17,7 @@ NAMES: Final = (
     "owner-UID match",
     "second observation",
     "stamp compare-and-set",
+    "approval check at the push intent",
 )
 """The guards whose removal must be noticed (reliability.md §8), in the order in which they are tried."""
 

@@ -139,4 +139,43 @@ GUARDS: Final = (
             ),
         ),
     ),
+    Guard(
+        "approval check at the push intent",
+        "upgrade-run.md §11",
+        (
+            Removal(
+                "the run is read again before a grant, its approvals aren't",
+                Edit(
+                    f"{_OPERATOR}/reconcile.py",
+                    "approvals=NOT_READ, policy=NOT_READ",
+                    "policy=NOT_READ",
+                ),
+                tests_of(
+                    "tests/api/reconcile/test_wishes.py",
+                    "TestApproval::test_that_is_taken_back_inside_the_pass_lets_nothing_go",
+                ),
+            ),
+            Removal(
+                "another push rests on the first grant alone",
+                Edit(f"{_OPERATOR}/decide/publishing.py", "        approval_was_taken_back,\n", ""),
+                tests_of(
+                    "tests/unit/decide/test_publishing.py",
+                    "TestDenied::test_stops_when_the_approval_was_taken_back",
+                    "TestDenied::test_ends_when_somebody_rejects_meanwhile",
+                ),
+            ),
+            Removal(
+                "a push token is minted without a grant of that proposal",
+                Edit(
+                    f"{_OPERATOR}/api/tokens.py",
+                    "if state.grant is None or state.proposal is None or state.proposal.digest != digest:",
+                    "if False:",
+                ),
+                tests_of(
+                    "tests/api/runner_api/test_tokens.py",
+                    "TestPushToken::test_another_proposal_was_not_granted",
+                ),
+            ),
+        ),
+    ),
 )
