@@ -18,6 +18,7 @@ NAMES: Final = (
     "second observation",
     "stamp compare-and-set",
     "approval check at the push intent",
+    "create-only push",
 )
 """The guards whose removal must be noticed (reliability.md §8), in the order in which they are tried."""
 

@@ -178,4 +178,25 @@ GUARDS: Final = (
             ),
         ),
     ),
+    Guard(
+        "create-only push",
+        "reliability.md §3",
+        (
+            Removal(
+                "a push moves a branch forward that stands there already",
+                Edit(
+                    f"{_RUNNER}/forge/push.py",
+                    '        f"--force-with-lease=refs/heads/{branch}:",\n',
+                    "",
+                ),
+                tests_of(
+                    "tests/unit/forge/test_push.py", "test_argv_creates_only_and_names_one_ref"
+                )
+                + tests_of(
+                    "tests/git/test_publication.py",
+                    "TestConflicts::test_stranger_is_quicker_than_our_push",
+                ),
+            ),
+        ),
+    ),
 )
