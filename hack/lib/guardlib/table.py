@@ -19,6 +19,7 @@ NAMES: Final = (
     "stamp compare-and-set",
     "approval check at the push intent",
     "create-only push",
+    "refusal of a foreign branch",
 )
 """The guards whose removal must be noticed (reliability.md §8), in the order in which they are tried."""
 

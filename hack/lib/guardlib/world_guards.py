@@ -199,4 +199,22 @@ GUARDS: Final = (
             ),
         ),
     ),
+    Guard(
+        "refusal of a foreign branch",
+        "upgrade-run.md §13.5",
+        (
+            Removal(
+                "a branch of our name is ours, whatever it holds",
+                Edit(
+                    f"{_RUNNER}/forge/tables.py",
+                    "if seen.commit == ours.commit:",
+                    "if seen.commit:",
+                ),
+                tests_of(
+                    "tests/unit/forge/test_tables.py", "TestBranch::test_other_commit_is_a_conflict"
+                )
+                + tests_of("tests/git/test_publication.py", "TestConflicts::test_foreign_branch"),
+            ),
+        ),
+    ),
 )
