@@ -20,6 +20,7 @@ NAMES: Final = (
     "approval check at the push intent",
     "create-only push",
     "refusal of a foreign branch",
+    "head check after create",
 )
 """The guards whose removal must be noticed (reliability.md §8), in the order in which they are tried."""
 

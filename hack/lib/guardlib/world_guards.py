@@ -217,4 +217,26 @@ GUARDS: Final = (
             ),
         ),
     ),
+    Guard(
+        "head check after create",
+        "reliability.md §3",
+        (
+            Removal(
+                "a pull request that we made is ours, whatever its head is",
+                Edit(
+                    f"{_RUNNER}/forge/tables.py",
+                    'if pull.state == "merged" or pull.head_commit == ours.commit:',
+                    "if pull.state:",
+                ),
+                tests_of(
+                    "tests/unit/forge/test_tables.py",
+                    "TestPullRequest::test_ours_with_another_head_is_a_conflict",
+                )
+                + tests_of(
+                    "tests/git/test_publication.py",
+                    "TestConflicts::test_foreign_push_within_the_create",
+                ),
+            ),
+        ),
+    ),
 )
