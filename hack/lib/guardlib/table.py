@@ -21,6 +21,7 @@ NAMES: Final = (
     "create-only push",
     "refusal of a foreign branch",
     "head check after create",
+    "look-up before create",
 )
 """The guards whose removal must be noticed (reliability.md §8), in the order in which they are tried."""
 

@@ -239,4 +239,44 @@ GUARDS: Final = (
             ),
         ),
     ),
+    Guard(
+        "look-up before create",
+        "upgrade-run.md §13.5",
+        (
+            Removal(
+                "a pull request is created before anybody looked for one",
+                Edit(
+                    f"{_RUNNER}/forge/pull_request.py",
+                    "    created = False\n    pulls = await _see(delivery)\n",
+                    "    created = False\n    pulls: PullRequestsSeen = ()\n",
+                ),
+                tests_of(
+                    "tests/git/test_publication.py",
+                    "TestDeclined::test_closed_pull_request_is_never_recreated",
+                ),
+            ),
+            Removal(
+                "a branch is pushed before anybody looked for it",
+                Edit(
+                    f"{_RUNNER}/forge/branch.py",
+                    "    pushed = False\n    seen = await see_branch(delivery)\n",
+                    "    pushed = False\n    seen: BranchSeen = BranchAbsent()\n",
+                ),
+                tests_of("tests/git/test_publication.py", "TestConflicts::test_foreign_branch"),
+            ),
+            Removal(
+                "after a create without an answer nobody looks",
+                Edit(
+                    f"{_RUNNER}/forge/pull_request.py",
+                    "    pulls = await _look(delivery)\n",
+                    "    pulls: PullRequestsSeen = ()\n",
+                ),
+                tests_of(
+                    "tests/git/test_publication.py",
+                    "TestLostAnswers::test_answer_of_the_create_is_lost",
+                    "TestLostAnswers::test_422_of_a_lost_race_is_looked_up",
+                ),
+            ),
+        ),
+    ),
 )
