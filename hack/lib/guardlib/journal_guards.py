@@ -214,4 +214,37 @@ GUARDS: Final = (
             ),
         ),
     ),
+    Guard(
+        "journal cap",
+        "reliability.md §2",
+        (
+            Removal(
+                "a full status takes another entry",
+                Edit(
+                    f"{_OPERATOR}/journal/planning.py",
+                    "    if too_big and segment is None:\n",
+                    "    if False:\n",
+                ),
+                tests_of(
+                    "tests/unit/journal/test_planning.py",
+                    "TestBounds::test_a_full_status_takes_no_intent",
+                )
+                + tests_of(
+                    "tests/api/runner_api/test_work.py", "TestJournal::test_a_full_journal_says_so"
+                ),
+            ),
+            Removal(
+                "an entry may have any size",
+                Edit(
+                    f"{_PROTOCOL}/entries.py",
+                    "    if entry.size > ENTRY_BYTES_MAX:\n",
+                    "    if False:\n",
+                ),
+                tests_of(
+                    "tests/unit/journal/test_planning.py",
+                    "TestBounds::test_an_entry_that_is_too_long_is_refused",
+                ),
+            ),
+        ),
+    ),
 )

@@ -22,6 +22,7 @@ NAMES: Final = (
     "refusal of a foreign branch",
     "head check after create",
     "look-up before create",
+    "journal cap",
 )
 """The guards whose removal must be noticed (reliability.md §8), in the order in which they are tried."""
 
