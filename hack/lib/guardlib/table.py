@@ -23,6 +23,7 @@ NAMES: Final = (
     "head check after create",
     "look-up before create",
     "journal cap",
+    "repository lease",
 )
 """The guards whose removal must be noticed (reliability.md §8), in the order in which they are tried."""
 

@@ -279,4 +279,37 @@ GUARDS: Final = (
             ),
         ),
     ),
+    Guard(
+        "repository lease",
+        "DESIGN §7",
+        (
+            Removal(
+                "a repository is free, whoever holds it",
+                Edit(
+                    f"{_OPERATOR}/observe/repository.py",
+                    "who = Holder.OTHER if lives else Holder.FREE",
+                    "who = Holder.FREE",
+                ),
+                tests_of(
+                    "tests/api/reconcile/test_wishes.py",
+                    "TestBusy::test_the_second_waits_naming_the_first_and_then_goes_on",
+                ),
+            ),
+            Removal(
+                "a repository that another run holds is taken",
+                Edit(
+                    f"{_OPERATOR}/decide/admission.py",
+                    "if lease is None or lease.holder is not Holder.OTHER:",
+                    "if lease:",
+                ),
+                tests_of(
+                    "tests/unit/decide/test_admission.py",
+                    "TestRepository::test_that_is_busy_makes_the_run_wait_and_names_the_holder",
+                )
+                + tests_of(
+                    "tests/unit/decide/test_approval.py", "TestGrant::test_needs_the_repository"
+                ),
+            ),
+        ),
+    ),
 )
