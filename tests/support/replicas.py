@@ -114,7 +114,8 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """Code of a refusal."""
+        """Code of a refusal; an answer that is none fails the test."""
+        assert "error" in self.json, f"{self.status} is no refusal"
         return str(self.json["error"]["code"])
 
 
