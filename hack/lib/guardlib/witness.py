@@ -55,9 +55,9 @@ def _ending(item: pytest.Item, call: pytest.CallInfo[None]) -> tuple[str, str]:
     words = call.excinfo.exconly(tryshort=True)
     if call.excinfo.errisinstance(pytest.fail.Exception):
         return (TIMED_OUT if "pytest-timeout" in words else ASSERTED), words
-    inside = call.excinfo.traceback[-1].path
-    tests = item.config.rootpath / "tests"
-    if call.excinfo.errisinstance(AssertionError) and Path(inside).is_relative_to(tests):
+    inside = Path(call.excinfo.traceback[-1].path).resolve()
+    tests = (item.config.rootpath / "tests").resolve()
+    if call.excinfo.errisinstance(AssertionError) and inside.is_relative_to(tests):
         return ASSERTED, words
     return RAISED, words
 
