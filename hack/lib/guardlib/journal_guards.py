@@ -49,6 +49,15 @@ GUARDS: Final = (
                 ),
             ),
             Removal(
+                "what a long pass read at its beginning stays good",
+                Edit(
+                    f"{_OPERATOR}/reconcile.py",
+                    "if kept is not None and started - kept.since > limits.KEPT_SECONDS_MAX:",
+                    "if False:",
+                ),
+                tests_of("tests/api/reconcile/test_passes.py", "test_what_is_kept_grows_old"),
+            ),
+            Removal(
                 "the API server may answer a read from its cache",
                 Edit(
                     f"{_OPERATOR}/adapters/kubernetes.py",

@@ -215,6 +215,22 @@ GUARDS: Final = (
                 )
                 + tests_of("tests/git/test_publication.py", "TestConflicts::test_foreign_branch"),
             ),
+            Removal(
+                "a pull request is made from our branch, whatever it holds by then",
+                Edit(
+                    f"{_RUNNER}/forge/tables.py",
+                    "    if branch == BranchAt(ours.commit):\n",
+                    "    if isinstance(branch, BranchAt):\n",
+                ),
+                tests_of(
+                    "tests/unit/forge/test_tables.py",
+                    "TestPullRequest::test_none_and_branch_elsewhere_goes_back",
+                )
+                + tests_of(
+                    "tests/git/test_publication.py",
+                    "TestConflicts::test_no_pull_request_is_intended_for_a_branch_that_moved",
+                ),
+            ),
         ),
     ),
     Guard(
