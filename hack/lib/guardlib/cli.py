@@ -70,8 +70,7 @@ def check(guards: Iterable[Guard], root: Path, scratch: Path, say: Say) -> int:
 def _rows(guard: Guard, seen: Seen) -> Iterable[str]:
     """A row per test that told of it, and per test that should have."""
     removal = seen.removal
-    masked = f" (masked by {removal.masked_by}: both removed)" if removal.masked_by else ""
-    head = f"| {guard.name} | {guard.section} | {removal.edit.file}: {removal.without}{masked} |"
+    head = f"| {guard.name} | {guard.section} | {removal.edit.file}: {removal.without} |"
     for notice in seen.notices:
         yield f"{head} {notice.test} | {_cell(notice.words)} |"
     for test, words in seen.problems:

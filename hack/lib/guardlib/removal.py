@@ -44,21 +44,11 @@ class Removal:
 
     `without`: what the program does then, in words. `tests`: pytest's names, without cases; every
     one must pass before and fail by an assertion of its own afterwards.
-
-    `masked_by`: another guard catches what this one lets through, so that the tests notice only if
-    both are taken away; then `mask` takes away that one too.
     """
 
     without: str
     edit: Edit
     tests: tuple[str, ...]
-    masked_by: str = ""
-    mask: Edit | None = None
-
-    @property
-    def edits(self) -> tuple[Edit, ...]:
-        """Everything that goes."""
-        return (self.edit,) if self.mask is None else (self.edit, self.mask)
 
 
 @dataclass(frozen=True, slots=True)

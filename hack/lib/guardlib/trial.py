@@ -59,6 +59,10 @@ class Session:
         found = self.endings.get(test, ())
         return bool(found) and all(one.kind == PASSED for one in found)
 
+    def ran(self, file: Path) -> bool:
+        """Whether this file of the product was loaded."""
+        return file.resolve() in self.loaded
+
     def told(self, test: str) -> Ending | None:
         """The first case that failed by an assertion of the test."""
         return next((one for one in self.endings.get(test, ()) if one.kind == ASSERTED), None)
@@ -143,36 +147,27 @@ class Trials:
     def untouched(self, removals: Iterable[Removal]) -> Mapping[str, str]:
         """Named tests that don't pass on an unedited copy, with what came of them."""
         tests = tuple(dict.fromkeys(test for one in removals for test in one.tests))
-        session = self._session(tests, ())
+        session = self._session(tests, None)
         return {test: session.otherwise(test) for test in tests if not session.passed(test)}
 
     def seen(self, removal: Removal) -> Seen:
         """Take one guard away, and say which tests told of it."""
-        problems: list[tuple[str, str]] = []
-        if removal.mask is not None:
-            alone = self._session(removal.tests, (removal.edit,))
-            problems += [
-                (test, f"not masked by {removal.masked_by}: {alone.otherwise(test)}")
-                for test in removal.tests
-                if not alone.passed(test)
-            ]
-        session = self._session(removal.tests, removal.edits)
+        session = self._session(removal.tests, removal.edit)
         told = {test: session.told(test) for test in removal.tests}
-        problems += [
-            (test, session.otherwise(test)) for test, ending in told.items() if ending is None
-        ]
-        notices = tuple(ending for ending in told.values() if ending is not None)
-        return Seen(removal, notices, tuple(problems))
+        return Seen(
+            removal,
+            tuple(ending for ending in told.values() if ending is not None),
+            tuple((test, session.otherwise(test)) for test, each in told.items() if each is None),
+        )
 
-    def _session(self, tests: tuple[str, ...], edits: tuple[Edit, ...]) -> Session:
+    def _session(self, tests: tuple[str, ...], edit: Edit | None) -> Session:
         self._count += 1
         tree = copy_of(self._root, self._scratch / f"tree-{self._count}")
-        for edit in edits:
+        if edit is not None:
             edit.apply(tree)
         session = run_tests(tree, tests, self._scratch / f"notes-{self._count}.jsonl")
-        unread = [edit.file for edit in edits if (tree / edit.file).resolve() not in session.loaded]
-        # Files that can't be compiled are no modules: then no test ran, and its own line says so.
-        if unread and session.endings:
-            raise BrokenTrialError(f"the edited {unread[0]} was never loaded")
+        # A file that can't be compiled is no module: then no test ran, and its own line says so.
+        if edit is not None and session.endings and not session.ran(tree / edit.file):
+            raise BrokenTrialError(f"the edited {edit.file} was never loaded")
         shutil.rmtree(tree)
         return session
