@@ -114,6 +114,7 @@ def run_tests(tree: Path, tests: Iterable[str], notes: Path) -> Session:
             **os.environ,
             "PYTHONPATH": os.pathsep.join(paths),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_ADDOPTS": "",
         },
         capture_output=True,
         text=True,
