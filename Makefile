@@ -1,6 +1,6 @@
 # One place for every command. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint format test test-unit test-git test-runner test-api test-runs scenarios test-cluster test-pods test-real crash-matrix bench binaries images cluster coverage generate
+.PHONY: help setup demo lint format test test-unit test-git test-runner test-api test-runs scenarios test-cluster test-pods test-real guards crash-matrix bench binaries images cluster coverage generate
 
 UV_VERSION := 0.13.9
 BOOT := .boot
@@ -72,6 +72,9 @@ test-pods: setup images cluster ## more whole runs in pods, a second Python, thi
 
 test-real: setup ## the corpus, against the real package registry
 	$(PY) -m pytest -q tests/real
+
+guards: setup binaries ## take each guard out of a copy of the source; a named test must notice (docs/reliability.md)
+	TMPDIR=$$(hack/scratch) $(PY) hack/guards
 
 crash-matrix: setup binaries ## strike at every fault point of all programs; prints what came of each (docs/recovery.md)
 	TMPDIR=$$(hack/scratch) $(PY) hack/crash-matrix
