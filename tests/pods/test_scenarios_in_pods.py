@@ -11,17 +11,14 @@ from support.scenarios import Cell, Row, cells, load_table
 from support.worlds import Outside
 
 CELLS = [(row, cell) for row, cell in cells(load_table()) if IN_PODS.get(row.id) == cell.mode]
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.slow,
-    pytest.mark.asyncio(loop_scope="module"),
-]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 def test_every_named_row_is_in_the_table() -> None:
     assert set(IN_PODS) == {row.id for row, _ in CELLS}
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(("row", "cell"), CELLS, ids=[row.id for row, _ in CELLS])
 async def test_a_run_in_pods_ends_as_the_table_says(
     row: Row, cell: Cell, platform: PodPlatform, outside: Outside, tmp_path: Path
