@@ -33,7 +33,9 @@ async def test_the_image_is_chosen_by_requires_python(
     row = replace(patch_safe, repository=NEWER_PYTHON, policy=policy)
 
     cell = row.cell("Rules")
-    story, images = await check_run(row, cell, NEWER_PYTHON, platform, outside, tmp_path)
+    story, images = await check_run(
+        row, cell, NEWER_PYTHON, platform, outside, tmp_path, hidden=False
+    )
 
     context = story.fold.last("profile", EntryState.DONE)
     assert context is not None
