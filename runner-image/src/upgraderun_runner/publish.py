@@ -200,7 +200,8 @@ class _Counter:
         if self._http is None or found != self._credential:
             await self.close()
             api_url, secret = _destination(speaking).api_url, found.secret if found else ""
-            self._http = ForgeHttp(api_url, secret, pacer=self._pacer, tls=self._tls)
+            wire = speaking.machine.seams.wire
+            self._http = ForgeHttp(api_url, secret, pacer=self._pacer, tls=self._tls, wire=wire)
             self._credential = found
         remote = Remote(
             GitHub(self._http, _destination(speaking).repository),

@@ -3,6 +3,7 @@
 Caller: `main`. There is one path: a first start finds an empty journal, a resume a longer one.
 """
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from upgraderun_protocol.ends import YieldReason
@@ -36,12 +37,29 @@ from upgraderun_runner.workspace.lock import WorkspaceLock, probe_volume
 SOURCE_SUFFIXES = (".py", ".pyi")
 
 
+OpenSession = Callable[[Speaking, Path], Awaitable[Session]]
+"""Puts together what a process works with on a volume: git, sandbox, toolchain."""
+
+
 async def run_role(settings: Settings, machine: Machine, offer: Offer) -> int:
     """Run to an end; returns the exit code (upgrade-run.md §4)."""
-    return await speak(settings, machine, Writer.RUNNER, lambda speaking: _work(speaking, offer))
+
+    async def session(speaking: Speaking, root: Path) -> Session:
+        return await _session(speaking, offer, root)
+
+    return await run_with(settings, machine, session, offer.ca_bundle)
 
 
-async def _work(speaking: Speaking, offer: Offer) -> Conclusion:
+async def run_with(
+    settings: Settings, machine: Machine, session: OpenSession, ca_bundle: Path | None
+) -> int:
+    """Run to an end with a session of the caller's making: the image's, or a simulated one."""
+    return await speak(
+        settings, machine, Writer.RUNNER, lambda speaking: _work(speaking, session, ca_bundle)
+    )
+
+
+async def _work(speaking: Speaking, session: OpenSession, ca_bundle: Path | None) -> Conclusion:
     frozen = _frozen(speaking)
     if frozen is not None:
         return frozen
@@ -50,7 +68,7 @@ async def _work(speaking: Speaking, offer: Offer) -> Conclusion:
     try:
         with WorkspaceLock(root / "workspace.lock"):
             probe_volume(root, speaking.machine.seams.new_id()[:12])
-            return await _in_workspace(speaking, offer, root)
+            return await _in_workspace(speaking, await session(speaking, root), ca_bundle)
     except (WorkspaceBusy, StorageUnavailable) as error:
         raise Yielded(YieldReason.NOT_RESUMABLE, str(error)) from error
     except WorkspaceContradicts as error:
@@ -71,13 +89,12 @@ def _frozen(speaking: Speaking) -> Conclusion | None:
     )
 
 
-async def _in_workspace(speaking: Speaking, offer: Offer, root: Path) -> Conclusion:
-    session = await _session(speaking, offer, root)
+async def _in_workspace(speaking: Speaking, session: Session, ca_bundle: Path | None) -> Conclusion:
     try:
         workspace = await open_workspace(session)
     finally:
         # Nothing after the clone needs it, and the repository's own code runs next.
-        await give_back(speaking, offer.ca_bundle)
+        await give_back(speaking, ca_bundle)
     if workspace.resumed:
         await recover_files(session, workspace)
     bench = await prepare(session, workspace)

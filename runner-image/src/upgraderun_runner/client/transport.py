@@ -61,7 +61,8 @@ _TRANSIENT_STATUS: Final = frozenset({500, 502, 503, 504})
 class Seams:
     """Clock, sleep and chance of the process; `main` makes them, tests hand in their own.
 
-    `jitter` is in [0, 1); `new_id` gives 32 random hex digits.
+    `jitter` is in [0, 1); `new_id` gives 32 random hex digits. `wire` carries HTTP where there is no
+    network (the simulated world); None is the network.
     """
 
     monotonic: Callable[[], float]
@@ -69,6 +70,7 @@ class Seams:
     sleep: Callable[[float], Awaitable[None]]
     jitter: Callable[[], float]
     new_id: Callable[[], str]
+    wire: httpx.AsyncBaseTransport | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +284,8 @@ class Transport:
             self._distrusted = False
         if self._client is None:
             self._client = httpx.AsyncClient(
-                verify=_tls(self._target.ca_file),
+                verify=_tls(self._target.ca_file) if self._seams.wire is None else True,
+                transport=self._seams.wire,
                 trust_env=False,
                 follow_redirects=False,
                 headers={"Accept-Encoding": "identity"},

@@ -69,12 +69,20 @@ class ForgeHttp:
     """JSON over HTTPS to one API root that the policy names; the token goes nowhere else (H22)."""
 
     def __init__(
-        self, api_url: str, token: str, *, pacer: WritePacer, tls: ssl.SSLContext | bool = True
+        self,
+        api_url: str,
+        token: str,
+        *,
+        pacer: WritePacer,
+        tls: ssl.SSLContext | bool = True,
+        wire: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        """Without `wire` calls go through the network."""
         self._pacer = pacer
         self._client = httpx.AsyncClient(
             base_url=api_url.rstrip("/"),
             verify=tls,
+            transport=wire,
             trust_env=False,
             follow_redirects=False,
             timeout=limits.HTTP_TIMEOUT_SECONDS,
