@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
-
 from support.fixtures.faults import FixtureClock
 from support.fixtures.forge import API_PREFIX, Forge
 from support.fixtures.forge_apps import Apps
@@ -210,10 +208,3 @@ class SimForgeCalls(ForgeCalls):
         if answer.status not in accepts:
             raise Stop(Unreadable("forge", f"{method} {path}: {answer.status}"))
         return Reply(answer.status, json.loads(answer.body))
-
-
-def answered(host: SimHost, request: httpx.Request, body: bytes) -> httpx.Response:
-    """One call of a pod to the forge."""
-    target = request.url.raw_path.decode("ascii")
-    answer = host.handle(request.method, target, request.headers, body)
-    return httpx.Response(answer.status, headers=dict(answer.headers), content=answer.body)
