@@ -55,6 +55,7 @@ class Program:
     name: str
     dead: bool = False
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def check(self) -> None:
         """Refuse an effect of what was killed."""
@@ -64,6 +65,7 @@ class Program:
     def kill(self) -> None:
         """End it: no handler, no `finally` of it reaches the world any more."""
         self.dead = True
+        self.ended.set()
         for task in tuple(self.tasks):
             task.cancel()
 

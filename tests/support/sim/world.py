@@ -208,8 +208,7 @@ class World:
                 number,
             )
             self.operator.start()
-            while not self.operator.program.dead:
-                await asyncio.sleep(RESTART_SECONDS)
+            await self.operator.program.ended.wait()
             self.errors += ["a pass ended by a bug"] * self.operator.passes.bugs
             self.operator = None
             await asyncio.sleep(RESTART_SECONDS)
