@@ -27,9 +27,10 @@ COLLECT_EVERY: Final = 20
 
 @dataclass(slots=True)
 class Row:
-    """What one first strike came to: histories played, points never passed after it, failures."""
+    """What one first strike came to: its pairs, histories played, points never passed after it, failures."""
 
     first: str
+    pairs: int = 0
     played: int = 0
     without: int = 0
     seconds: float = 0.0
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     started = time.monotonic()
     rows = list(done.values())
-    for row in _rows(firsts, options.jobs):
+    for row in _rows([(strike, options.every) for strike in firsts], options.jobs):
         rows.append(row)
         if options.results:
             with options.results.open("a", encoding="utf-8") as stream:
@@ -83,13 +84,16 @@ def _parser() -> argparse.ArgumentParser:
         "--only", action="append", choices=[str(one) for one in Program], help="first strikes of it"
     )
     parser.add_argument("--part", default="1/1", help="every n-th first strike, as `2/8`")
+    parser.add_argument(
+        "--every", type=int, default=1, help="only each n-th second strike, other ones per first"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--results", type=Path, help="keep rows there, and go on from them")
     parser.add_argument("--play", nargs="+", metavar="STRIKE", help="play one history and tell it")
     return parser
 
 
-def _rows(firsts: Sequence[Strike], jobs: int) -> Iterator[Row]:
+def _rows(firsts: Sequence[tuple[Strike, int]], jobs: int) -> Iterator[Row]:
     with multiprocessing.Pool(max(1, jobs), initializer=_begin) as pool:
         yield from pool.imap_unordered(_row, firsts)
 
@@ -103,14 +107,17 @@ def _begin() -> None:
     _KNOWN.append(undisturbed())
 
 
-def _row(first: Strike) -> Row:
-    """All histories that begin with one strike."""
+def _row(wanted: tuple[Strike, int]) -> Row:
+    """All histories that begin with one strike, or those of each n-th second one."""
+    first, every = wanted
     started = time.monotonic()
     row = Row(str(first))
     single = _played(row, (first,))
     followed = seconds_of(single) if single is not None else ()
     row.without = len(_KNOWN[0].points) - len(followed)
-    for number, second in enumerate(followed):
+    row.pairs = len(followed)
+    start = _KNOWN[0].points.index(first) % every
+    for number, second in enumerate(followed[start::every]):
         _played(row, (first, second))
         if number % COLLECT_EVERY == 0:
             gc.collect()
@@ -143,13 +150,22 @@ def _kept(results: Path | None) -> dict[str, Row]:
 
 
 def _summary(known: Undisturbed, rows: Sequence[Row], seconds: float) -> None:
-    _say("\n| first strike by | first strikes | histories | points not passed any more | failed |")
-    _say("|---|---|---|---|---|")
+    head = (
+        "first strike by",
+        "first strikes",
+        "pairs",
+        "histories",
+        "not passed after it",
+        "failed",
+    )
+    _say(f"\n| {' | '.join(head)} |")
+    _say("|---" * len(head) + "|")
     for program in Program:
         mine = [row for row in rows if row.first.startswith(f"{program}:")]
         wanted = sum(strike.program is program for strike in known.points)
         _say(
-            f"| {program} | {len(mine)} of {wanted} | {sum(row.played for row in mine)} "
+            f"| {program} | {len(mine)} of {wanted} | {sum(row.pairs for row in mine)} "
+            f"| {sum(row.played for row in mine)} "
             f"| {sum(row.without for row in mine)} | {sum(len(row.failures) for row in mine)} |"
         )
     for (program, point), why in known.not_passed.items():

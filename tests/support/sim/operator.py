@@ -154,6 +154,7 @@ class SimOperator:
         clock = SimSystemClock(loop, ids)
         self.client = SimClient(server)
         self.passes = _Passes()
+        self.counts = Counts()
         self._queue: WorkQueue[Key] = WorkQueue(
             clock,
             backoff_first=limits.BACKOFF_FIRST_SECONDS,
@@ -200,7 +201,7 @@ class SimOperator:
             writer=writer,
             store=artifacts,
             clock=clock,
-            counters=Counts(),
+            counters=self.counts,
             bell=self,
             tokens=tokens,
             fault=fault,
@@ -228,6 +229,11 @@ class SimOperator:
             self._watch(PODS, handlers.RUN_LABEL),
         ):
             self._spawn(work)
+
+    def bugs(self) -> list[str]:
+        """Passes and calls that ended by an error which nobody foresaw."""
+        internal = [endpoint for endpoint, code in self.counts.answers if code == "internal"]
+        return [f"{endpoint} ended by a bug" for endpoint in ["pass"] * self.passes.bugs + internal]
 
     def ring(self, key: Key) -> None:
         """Queue a run; called by the API."""

@@ -129,6 +129,7 @@ class World:
         finally:
             for task in life:
                 task.cancel()
+        self.errors += self.operator.bugs() if self.operator is not None else []
         self.invariants.at_the_end(self._run(), self.host)
         assert not self.invariants.broken, self.invariants.broken
         assert not self.errors, self.errors
@@ -209,7 +210,7 @@ class World:
             )
             self.operator.start()
             await self.operator.program.ended.wait()
-            self.errors += ["a pass ended by a bug"] * self.operator.passes.bugs
+            self.errors += self.operator.bugs()
             self.operator = None
             await asyncio.sleep(RESTART_SECONDS)
 
@@ -254,7 +255,9 @@ class World:
     def _failed(self, _loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
         """What nobody awaited; a kill is none."""
         error = context.get("exception")
-        if not isinstance(error, Killed):
+        if isinstance(error, BaseExceptionGroup):
+            error = error.split(Killed)[1]
+        if error is not None and not isinstance(error, Killed):
             self.errors.append(f"{context.get('message')}: {error!r}")
 
     def _run(self) -> Json:
