@@ -94,6 +94,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _rows(firsts: Sequence[tuple[Strike, int]], jobs: int) -> Iterator[Row]:
+    if not firsts:
+        return
     with multiprocessing.Pool(max(1, jobs), initializer=_begin) as pool:
         yield from pool.imap_unordered(_row, firsts)
 

@@ -23,6 +23,12 @@ a conflict: [runbook](runbook.md#upgraderunconflict).
 `make crash-matrix` strikes at every point below and prints what recovery found and did, how the run ended, and what was
 done once more; `hack/crash-matrix --list` prints the points alone. Each test proves by a line of the hook that its point was
 hit, and compares the end with the undisturbed run's. A few of them run in each `make test`, too.
+
+`hack/crash-pairs` strikes twice in one history of `patch-safe`: first at each point, then at each point that is passed after
+it. There operator, runner and publisher are coroutines of one process on virtual time; API server, kubelet and git host are
+doubles, which answer the same assertions as the originals do (`tests/sim`). A history that ends otherwise than the undisturbed
+one is printed with the pair that plays it again. One thing may be missing in the end: the labels of a pull request whose
+publisher dies between the pull request and its labels.
 """
 
 _PROGRAMS: Final = {

@@ -118,7 +118,7 @@ class SimEcosystem(PythonEcosystem):
 
     async def candidates(self, commands: StepCommands, request: CandidatesRequest) -> CandidateList:
         """One patch release."""
-        del commands
+        await _commands(commands, "metadata")
         target = Target("tinylib", FROM, TO)
         published = "2024-06-01T08:00:00Z"
         one = Candidate("tinylib", FROM, TO, ChangeClass.PATCH, published, ())

@@ -46,7 +46,8 @@ TEAM: Final = "team"
 NAME: Final = "app"
 IMAGE: Final = "registry.example/runner@sha256:" + "1" * 64
 RESTART_SECONDS: Final = 1.0
-THINKING_SECONDS: Final = 5.0
+THINKING_SECONDS: Final = 120.0
+"""People are slower than any recovery here: an approval that comes first is another scenario."""
 END_SECONDS: Final = 3600.0
 BEYOND_SECONDS: Final = 60.0
 
