@@ -16,6 +16,7 @@ from support.sim.world import History, play
 from upgraderun_protocol.effects import Program, points_of
 from upgraderun_protocol.entries import EntryState
 
+DONE: Final = EntryState.DONE
 Point = tuple[Program, str]
 NOT_PASSED: Final[Mapping[str, str]] = {
     "file_write": "`patch-safe` repairs nothing",
@@ -30,9 +31,6 @@ ANOTHER: Final[Mapping[Program, frozenset[str]]] = {
     Program.PUBLISHER: frozenset({"delivery", "incarnation", "end"}),
 }
 """What one more pod writes by all means."""
-LEAVES_LABELS: Final = frozenset({"pull_request.recorded", "decoration.before"})
-"""A publisher that dies here leaves its pull request without labels: the leader, which finds both effects
-recorded, ends the run and starts no other publisher. Labels are best effort (upgrade-run.md §12)."""
 MAKES_PODS: Final = frozenset({"ADDED pods", "DELETED pods", "MODIFIED pods"})
 TELLS: Final = frozenset({"ADDED events", "MODIFIED upgraderuns"})
 """What a repetition may add: a write of the journal, and an Event about it."""
@@ -69,7 +67,7 @@ class Undisturbed:
         """What a disturbed history did otherwise, but for what its effects declare."""
         found = [] if struck.hit == strikes else [f"hit {[str(one) for one in struck.hit]}"]
         wanted = self.history.end
-        if any(one.program is Program.PUBLISHER and one.point in LEAVES_LABELS for one in strikes):
+        if _publisher_died_before_labels(struck):
             wanted = replace(wanted, pulls=tuple((*pull[:3], "") for pull in wanted.pulls))
         for name in struck.end.__dataclass_fields__:
             mine, theirs = getattr(struck.end, name), getattr(wanted, name)
@@ -113,6 +111,18 @@ def undisturbed() -> Undisturbed:
 def seconds_of(single: History) -> tuple[Strike, ...]:
     """Every point that is passed after a first strike, each at its next pass."""
     return tuple(Strike(program, point) for program, point in single.followed)
+
+
+def _publisher_died_before_labels(history: History) -> bool:
+    """Whether a publisher recorded its pull request, set no label, and died.
+
+    The leader finds both effects recorded then, ends the run and starts no other publisher: labels are
+    best effort (upgrade-run.md §12). Nothing else may be missing.
+    """
+    recorded = [e for e in history.entries if e.kind == "pullRequest" and e.state is DONE]
+    ended = {e.id for e in history.entries if e.kind == "end" and e.data["cause"] != "verdict"}
+    lacks = not any(labels for *_, labels in history.end.pulls)
+    return lacks and bool(recorded) and f"{recorded[-1].attempt}/end" in ended
 
 
 def _counted(history: History) -> Counter[str]:
