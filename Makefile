@@ -1,6 +1,6 @@
 # One place for every command. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint format test test-unit test-git test-runner test-api test-runs scenarios test-cluster test-pods test-real guards crash-matrix bench binaries images cluster coverage generate
+.PHONY: help setup demo lint format test test-unit test-git test-sim test-runner test-api test-runs scenarios test-cluster test-pods test-real guards crash-matrix crash-pairs bench binaries images cluster coverage generate
 
 UV_VERSION := 0.13.9
 BOOT := .boot
@@ -54,6 +54,9 @@ cluster: binaries ## start or repair the whole cluster
 test-api: setup binaries ## against a real API server
 	$(TESTS) tests/api
 
+test-sim: setup binaries ## the product in one process on virtual time, struck at each point; its doubles against the originals
+	$(TESTS) -n 2 tests/sim
+
 test-runner: setup ## runner processes and their kills; the Python ecosystem with real uv and pytest
 	$(TESTS) -n 2 --timeout 600 tests/runner tests/toolchain
 
@@ -79,6 +82,9 @@ guards: setup binaries ## take each guard out of a copy of the source; a named t
 crash-matrix: setup binaries ## strike at every fault point of all programs; prints what came of each (docs/recovery.md)
 	TMPDIR=$$(hack/scratch) $(PY) hack/crash-matrix
 
+crash-pairs: setup ## strike at every ordered pair of points in the simulated world (docs/recovery.md)
+	$(PY) hack/crash-pairs
+
 bench: setup binaries ## speed beside bare programs in the same run; a missed bound is told (docs/benchmarks.md)
 	-$(PY) hack/bench/append.py
 	-$(PY) hack/bench/writes.py
@@ -97,5 +103,5 @@ generate: setup binaries ## CRDs, generated docs, golden files of the chart, the
 
 # Runs in pods wait for most of their time, those in processes compute; the rest fills the gaps.
 test: setup binaries ## everything that CI runs, in three lanes
-	hack/lanes 'processes: test-runs test-runner' 'pods: images cluster test-cluster test-api' 'rest: lint coverage test-git'
+	hack/lanes 'processes: test-runs test-runner' 'pods: images cluster test-cluster test-api' 'rest: lint coverage test-git test-sim'
 
