@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
@@ -12,6 +11,7 @@ from clusterlib.apiserver import ApiServer as RealServer
 from support.plays import cluster as cluster  # noqa: PLC0414  a fixture, made visible
 from support.replicas import UNLIMITED
 from support.sim.apiserver import ApiServer, SimClient
+from support.sim.place import Json, Place, body_of, journal_with
 from upgraderun_operator.adapters.clock import SystemClock
 from upgraderun_operator.adapters.kubeconfig import from_kubeconfig
 from upgraderun_operator.adapters.kubernetes import KubeClient, WatchEvent
@@ -29,52 +29,7 @@ from upgraderun_operator.resources import (
 )
 
 _NUMBERS = itertools.count(1)
-Json = dict[str, Any]
 LABEL = "upgraderun.dev/run-uid"
-
-
-class Place:
-    """One namespace of a server, double or original."""
-
-    def __init__(self, client: KubeClient, namespace: str) -> None:
-        self.client = client
-        self.namespace = namespace
-
-    async def make(self, resource: Resource, name: str = "one", **body: Any) -> Json:
-        """Create an object that isn't there yet."""
-        answer = await self.client.create(resource, self.namespace, _body(resource, name, body))
-        assert isinstance(answer, Ok), answer
-        return dict(answer.value)
-
-    async def get(self, resource: Resource, name: str = "one") -> Json | None:
-        """Read it."""
-        answer = await self.client.get(resource, self.namespace, name)
-        return dict(answer.value) if isinstance(answer, Ok) else None
-
-    async def delete(self, resource: Resource, raw: Json, **more: Any) -> Any:
-        """Delete exactly that one."""
-        metadata = raw["metadata"]
-        return await self.client.delete(
-            resource, self.namespace, metadata["name"], **{"uid": metadata["uid"], **more}
-        )
-
-    async def run(self, name: str = "one", **spec: Any) -> Json:
-        """A run."""
-        repository = {"url": "https://git.example/team/app.git"}
-        return await self.make(
-            UPGRADE_RUNS, name, spec={"repository": repository, "mode": "Rules", **spec}
-        )
-
-
-def _journal(head: Json) -> Json:
-    """A journal of which only the head matters."""
-    return {"entries": [], "bytes": 0, "head": head}
-
-
-def _body(resource: Resource, name: str, body: Json) -> Json:
-    metadata = {"name": name, **body.pop("metadata", {})}
-    head = {"apiVersion": resource.api_version, "kind": resource.kind}
-    return {**head, "metadata": metadata, **body}
 
 
 @pytest.fixture(params=["double", pytest.param("original", marks=pytest.mark.api)])
@@ -89,9 +44,9 @@ async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
             server: RealServer = request.getfixturevalue("cluster")
             real = KubeClient(from_kubeconfig(server.kubeconfig), clock, UNLIMITED)
             client = await stack.enter_async_context(real)
-        made = await client.create(NAMESPACES, None, _body(NAMESPACES, namespace, {}))
+        made = await client.create(NAMESPACES, None, body_of(NAMESPACES, namespace, {}))
         assert isinstance(made, Ok)
-        account = _body(SERVICE_ACCOUNTS, "ours", {})
+        account = body_of(SERVICE_ACCOUNTS, "ours", {})
         assert isinstance(await client.create(SERVICE_ACCOUNTS, namespace, account), Ok)
         yield Place(client, namespace)
 
@@ -111,13 +66,13 @@ async def test_a_created_object_has_identity_and_version(place: Place) -> None:
 async def test_a_name_is_taken_once(place: Place) -> None:
     await place.make(LEASES, spec={})
 
-    again = await place.client.create(LEASES, place.namespace, _body(LEASES, "one", {"spec": {}}))
+    again = await place.client.create(LEASES, place.namespace, body_of(LEASES, "one", {"spec": {}}))
 
     assert isinstance(again, AlreadyExists)
 
 
 async def test_nothing_is_made_in_a_namespace_that_isnt_there(place: Place) -> None:
-    answer = await place.client.create(LEASES, "nowhere", _body(LEASES, "one", {"spec": {}}))
+    answer = await place.client.create(LEASES, "nowhere", body_of(LEASES, "one", {"spec": {}}))
 
     assert isinstance(answer, NotFound)
 
@@ -176,7 +131,7 @@ async def test_a_put_that_changes_nothing_is_no_new_version(place: Place) -> Non
 
 async def test_status_and_the_rest_are_written_apart(place: Place) -> None:
     made = await place.run()
-    status = {"journal": _journal({"seq": 1, "digest": "0" * 64, "epoch": 1})}
+    status = {"journal": journal_with({"seq": 1, "digest": "0" * 64, "epoch": 1})}
 
     first = await place.client.put_status(
         UPGRADE_RUNS, {**made, "spec": {**made["spec"], "suspend": True}, "status": status}
@@ -208,13 +163,13 @@ async def test_the_head_of_a_journal_never_falls(place: Place, number: str) -> N
     made = await place.run()
     head = {"seq": 5, "digest": "0" * 64, "epoch": 5}
     written = await place.client.put_status(
-        UPGRADE_RUNS, {**made, "status": {"journal": _journal(head)}}
+        UPGRADE_RUNS, {**made, "status": {"journal": journal_with(head)}}
     )
     assert isinstance(written, Ok)
     fallen = {**head, number: 4}
 
     answer = await place.client.put_status(
-        UPGRADE_RUNS, {**written.value, "status": {"journal": _journal(fallen)}}
+        UPGRADE_RUNS, {**written.value, "status": {"journal": journal_with(fallen)}}
     )
 
     assert isinstance(answer, Denied)
@@ -331,7 +286,7 @@ async def test_an_event_is_told_once(place: Place) -> None:
     }
     await place.make(EVENTS, "one", **body)
 
-    again = await place.client.create(EVENTS, place.namespace, _body(EVENTS, "one", dict(body)))
+    again = await place.client.create(EVENTS, place.namespace, body_of(EVENTS, "one", dict(body)))
 
     assert isinstance(again, AlreadyExists)
 
