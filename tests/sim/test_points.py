@@ -60,6 +60,7 @@ def test_a_run_that_is_over_stays_as_it_is() -> None:
     assert {} == play(beyond=HALF_AN_HOUR).quiet
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strike", POINTS, ids=map(str, POINTS))
 def test_one_strike_changes_nothing_in_the_end(strike: Strike) -> None:
     known = undisturbed()
