@@ -12,6 +12,7 @@ from pathlib import Path
 from support.toolchain import Done, Uv, run
 
 VERDICT = re.compile(r"^(?:FAILED|ERROR) (?P<id>.+?)(?: - .*)?$", re.MULTILINE)
+CONFTEST = re.compile(r"^ImportError while loading conftest '(?P<file>.+)'\.$", re.MULTILINE)
 COUNTS = re.compile(r"(?P<count>\d+) (?P<what>passed|failed|skipped|xfailed|xpassed|errors?)\b")
 PYTEST = (
     *("-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfE", "--tb=no"),
@@ -45,9 +46,12 @@ class PlainProject:
 
     def test(self, prefix: tuple[str, ...] = (), **environment: str) -> TestRun:
         """Run the tests; `prefix` is a command that runs another, as another user, say."""
-        argv = [*prefix, str(self.path / ".venv" / "bin" / "python"), *PYTEST]
-        done = run(argv, self.path, self.uv.environment(environment))
-        return _test_run(done)
+        programs = self.path / ".venv" / "bin"
+        variables = self.uv.environment(environment)
+        # As in an activated environment: some tests start a program by its name.
+        variables["PATH"] = f"{programs}:{variables['PATH']}"
+        done = run([*prefix, str(programs / "python"), *PYTEST], self.path, variables)
+        return _test_run(done, self.path)
 
     def constrain(self, old: str, new: str) -> None:
         """Edit one requirement of the manifest; it must be there exactly once."""
@@ -87,8 +91,10 @@ def _entries(lock: str) -> Iterator[tuple[str, str]]:
         yield match[1], match[2]
 
 
-def _test_run(done: Done) -> TestRun:
+def _test_run(done: Done, project: Path) -> TestRun:
     keys = {_key(match["id"]) for match in VERDICT.finditer(done.out)}
+    broken = [Path(match["file"]) for match in CONFTEST.finditer(done.err)]
+    keys |= {_key(str(file.relative_to(project))) for file in broken}
     last = done.out.rstrip().rpartition("\n")[2]
     counts = {
         m["what"].rstrip("s") if m["what"].startswith("error") else m["what"]: int(m["count"])

@@ -5,7 +5,8 @@ makes its repository in a cache outside the checkout, `publish()` puts it on a f
 the tests that talk to the real registry and by the demo.
 """
 
-from support.corpus.cases import CASES, Answer, Case, case
+from support.corpus.cases import CASES, case
+from support.corpus.declared import Answer, Case
 from support.corpus.rebuild import BuiltCase, build_case
 
 __all__ = ["CASES", "Answer", "BuiltCase", "Case", "build_case", "case"]

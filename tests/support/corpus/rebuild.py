@@ -12,7 +12,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.corpus.cases import Case, Replace, Sdist
+from support.corpus.declared import Case, Remove, Replace, Sdist, Tag
 from support.gitclient import git
 from support.realwheels import PIP
 from support.scenarios.objects import bare_repository
@@ -51,13 +51,18 @@ def _build(case: Case, scratch: Path, uv: Uv) -> Path:
     git(project, "init", "-q", "--initial-branch=main")
     _commit(project, "sdist")
     for step in case.pin:
-        if isinstance(step, Replace):
-            _replace(project / "pyproject.toml", step)
-        else:
-            uv(project, *step.arguments)
+        match step:
+            case Replace():
+                _replace(project, step)
+            case Tag():
+                git(project, "tag", step.name)
+            case Remove():
+                (project / step.path).unlink()
+            case _:
+                uv(project, *step.arguments)
     _commit(project, "base")
     bare = bare_repository(scratch / "bare.git")
-    git(project, "push", "-q", str(bare), "HEAD:refs/heads/main")
+    git(project, "push", "-q", str(bare), "HEAD:refs/heads/main", "--tags")
     return bare
 
 
@@ -84,7 +89,8 @@ def _unpacked(archive: Path, folder: Path) -> Path:
     return roots[0]
 
 
-def _replace(manifest: Path, step: Replace) -> None:
+def _replace(project: Path, step: Replace) -> None:
+    manifest = project / "pyproject.toml"
     text = manifest.read_text()
     if text.count(step.old) != 1:
         raise ValueError(f"{step.old!r} occurs {text.count(step.old)} times in the manifest")
