@@ -46,6 +46,8 @@ class ContextRecord:
     images: tuple[str, ...]
     isolation: str
     protected: tuple[str, ...]
+    base_tag: str = ""
+    """The nearest tag below the base; looked up where the version comes from the build."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from upgraderun_runner.ecosystems.base import (
 )
 from upgraderun_runner.text import counted, essence
 from upgraderun_runner.workspace.clone import Base
+from upgraderun_runner.workspace.errors import GitFailed, RemoteFailed
 
 
 def unsupported(refusals: Iterable[Refusal]) -> ReportFacts:
@@ -29,6 +30,19 @@ def unsupported(refusals: Iterable[Refusal]) -> ReportFacts:
     notes = refusal_notes(refusals)
     more = f" (and {len(notes) - 1} more)" if len(notes) > 1 else ""
     return ReportFacts("unsupported", f"{notes[0]}{more}", notes=notes)
+
+
+def not_fetched(url: str, error: GitFailed | RemoteFailed) -> ReportFacts:
+    """The git host that failed, or what of its repository can't be taken."""
+    if isinstance(error, GitFailed):
+        return ReportFacts("unsupported", f"{url} can't be cloned: {error.text}")
+    message = f"the git host of {url} is {error.kind}: {error.text}"
+    if error.kind == "moved":
+        message = (
+            f"{url} was renamed or moved, and redirects aren't followed; name its "
+            f"new URL in spec.repository.url and in the policy ({error.text})"
+        )
+    return ReportFacts("acquisition_failed", message)
 
 
 def not_acquired(error: AcquisitionFailed, registries: Iterable[str]) -> ReportFacts:

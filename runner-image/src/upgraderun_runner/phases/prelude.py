@@ -51,7 +51,7 @@ from upgraderun_runner.phases.ends import (
 )
 from upgraderun_runner.phases.pythons import require_python
 from upgraderun_runner.phases.session import PhaseStep, Session
-from upgraderun_runner.phases.workspace import OpenWorkspace, remove_older
+from upgraderun_runner.phases.workspace import OpenWorkspace, remove_older, tag_of
 from upgraderun_runner.sandbox.recorder import StepCommands
 from upgraderun_runner.tools.bench import Bench
 from upgraderun_runner.tools.validating import VALIDATION
@@ -125,6 +125,10 @@ async def _context(session: Session, workspace: OpenWorkspace) -> ContextRecord:
     except Unsupported as error:
         raise await step.ends(unsupported(error.refusals)) from error
     await require_python(session, step, profile)
+    base_tag = ""
+    if profile.dynamic_version:
+        with _scratch(workspace, step) as scratch:
+            base_tag = await tag_of(session, workspace.base, step, scratch)
     protected = protected_paths(session, profile)
     context = ContextRecord(
         version=RECORD_VERSION,
@@ -136,6 +140,7 @@ async def _context(session: Session, workspace: OpenWorkspace) -> ContextRecord:
         images=(profile.image.image,),
         isolation=session.sandbox.isolation.value,
         protected=protected.globs,
+        base_tag=base_tag,
     )
     digest = await CONTEXT(session.fault, session, context)
 
@@ -282,7 +287,7 @@ async def _baseline(
                 acquisition=acquired.record,
                 cache=acquired.cache,
                 scratch=scratch,
-                base_tag="",
+                base_tag=context.base_tag,
                 check_timeout_seconds=session.bundle.policy.check_timeout_seconds,
             ),
         )

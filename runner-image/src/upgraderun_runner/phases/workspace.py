@@ -6,6 +6,7 @@ lost volume gets a new generation from the recorded base as long as nothing was 
 
 import asyncio
 from dataclasses import dataclass
+from pathlib import Path
 
 from upgraderun_protocol.entries import Draft, Entry, EntryState
 from upgraderun_protocol.ids import CommitId, RunUid, TreeId
@@ -13,6 +14,7 @@ from upgraderun_protocol.messages import WorkspaceMessage
 from upgraderun_protocol.outcomes import ConflictKind
 from upgraderun_runner.agent.report import ReportFacts
 from upgraderun_runner.errors import RunConflicts
+from upgraderun_runner.phases.ends import not_fetched
 from upgraderun_runner.phases.session import PhaseStep, Session
 from upgraderun_runner.workspace.clone import CLONE, Base, Source, clone_base
 from upgraderun_runner.workspace.errors import BaseMissing, GitFailed, RemoteFailed, TreeRefused
@@ -27,6 +29,7 @@ from upgraderun_runner.workspace.identity import (
 from upgraderun_runner.workspace.layout import Layout
 from upgraderun_runner.workspace.snapshot import checkout
 from upgraderun_runner.workspace.sweep import remove_generation
+from upgraderun_runner.workspace.tags import nearest_tag
 
 LOOK_AGAIN_SECONDS = 5
 PRELUDE = frozenset({"workspace", "profile", "acquire", "baseline", "candidates"})
@@ -141,17 +144,17 @@ async def _clone(session: Session, step: PhaseStep, git: Git) -> Base:
     except BaseMissing as error:
         message = f"{repository.url}: {error.what}"
         raise await step.ends(ReportFacts("unsupported", message)) from error
-    except RemoteFailed as error:
-        message = f"the git host of {repository.url} is {error.kind}: {error.text}"
-        if error.kind == "moved":
-            message = (
-                f"{repository.url} was renamed or moved, and redirects aren't followed; name its "
-                f"new URL in spec.repository.url and in the policy ({error.text})"
-            )
-        raise await step.ends(ReportFacts("acquisition_failed", message)) from error
-    except GitFailed as error:
-        message = f"{repository.url} can't be cloned: {error.text}"
-        raise await step.ends(ReportFacts("unsupported", message)) from error
+    except (GitFailed, RemoteFailed) as error:
+        raise await step.ends(not_fetched(repository.url, error)) from error
+
+
+async def tag_of(session: Session, base: Base, step: PhaseStep, scratch: Path) -> str:
+    """Where a version derived from git starts; the same for both trees of a run (§7.3)."""
+    url, aside = session.bundle.repository.url, Git(session.git, scratch / "tags.git")
+    try:
+        return await nearest_tag(aside, url, base.branch, base.commit, await session.credential())
+    except (GitFailed, RemoteFailed) as error:
+        raise await step.ends(not_fetched(url, error)) from error
 
 
 def _interrupt_abandoned(session: Session) -> None:

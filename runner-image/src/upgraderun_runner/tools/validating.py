@@ -78,7 +78,7 @@ async def _request(
         acquisition=acquisition,
         cache=bench.cache,
         scratch=scratch / "checks",
-        base_tag="",
+        base_tag=bench.context.base_tag,
         check_timeout_seconds=bench.bundle.policy.check_timeout_seconds,
         baseline=bench.baseline,
         base_snapshot=await bench.base_snapshot(),
