@@ -65,6 +65,31 @@ def test_a_manifest_that_is_not_supported(tmp_path: Path, code: str) -> None:
     assert (code, "pyproject.toml") in refused(tree(tmp_path, MANIFESTS[code]))
 
 
+class TestPoetry:
+    """uv takes a [project] without dependencies as it stands, but not beside [tool.poetry]."""
+
+    POETRY = "[tool.poetry]\npackages = []\n"
+
+    def test_dependencies_that_only_the_back_end_knows(self, tmp_path: Path) -> None:
+        manifest = manifest_text(more=self.POETRY).replace("dependencies = []\n", "")
+
+        assert ("dynamic_metadata", "pyproject.toml") in refused(tree(tmp_path, manifest))
+
+    def test_declared_dependencies_are_taken_beside_the_table(self, tmp_path: Path) -> None:
+        root = tree(tmp_path, manifest_text("aa", more=self.POETRY))
+
+        profile = read_profile(root, ".", OPTIONS, TOOLCHAIN)
+
+        assert ["aa"] == [dependency.name for dependency in profile.direct]
+
+    def test_no_dependencies_at_all_without_the_table(self, tmp_path: Path) -> None:
+        manifest = manifest_text().replace("dependencies = []\n", "")
+
+        assert ("dynamic_metadata", "pyproject.toml") not in refused(
+            tree(tmp_path, manifest, "[[package")
+        )
+
+
 LOCKS = {
     "lock_unparsable": "[[package",
     "lock_version_unknown": GOOD_LOCK.replace("version = 1", "version = 2", 1),

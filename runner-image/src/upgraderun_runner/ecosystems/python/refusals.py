@@ -87,6 +87,13 @@ def manifest_refusals(manifest: Manifest) -> Iterator[Refusal]:
                 f"`dynamic` names {field}, which only the build back end knows",
                 f"declare {field} statically in [project]",
             )
+    if "poetry" in manifest.tool and "dependencies" not in manifest.project:
+        yield Refusal(
+            "dynamic_metadata",
+            MANIFEST,
+            "beside [tool.poetry] a [project] without dependencies leaves them to the build back end",
+            "declare dependencies in [project], `dependencies = []` if there are none",
+        )
     backend = str(manifest.build_system.get("build-backend", ""))
     if backend in _NATIVE:
         yield Refusal(
