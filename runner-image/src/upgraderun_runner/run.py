@@ -17,7 +17,7 @@ from upgraderun_runner.ecosystems.python.ecosystem import PythonEcosystem
 from upgraderun_runner.errors import RunEnds, TransportError, Yielded
 from upgraderun_runner.image import Offer, find_toolchain, version_of_the_image
 from upgraderun_runner.phases.ending import store_end_report
-from upgraderun_runner.phases.prelude import prepare
+from upgraderun_runner.phases.prelude import prepare, read_context
 from upgraderun_runner.phases.recovery import recover_files, recover_steps
 from upgraderun_runner.phases.session import Session
 from upgraderun_runner.phases.workspace import open_workspace
@@ -92,12 +92,13 @@ def _frozen(speaking: Speaking) -> Conclusion | None:
 async def _in_workspace(speaking: Speaking, session: Session, ca_bundle: Path | None) -> Conclusion:
     try:
         workspace = await open_workspace(session)
+        context = await read_context(session, workspace)
     finally:
-        # Nothing after the clone needs it, and the repository's own code runs next.
+        # Nothing after this needs it, and the repository's own code runs next.
         await give_back(speaking, ca_bundle)
     if workspace.resumed:
         await recover_files(session, workspace)
-    bench = await prepare(session, workspace)
+    bench = await prepare(session, workspace, context)
     await recover_steps(bench)
     decide = await _agent(speaking, bench)
     end, view = await Loop(bench, decide, speaking).run()

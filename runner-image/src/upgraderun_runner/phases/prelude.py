@@ -68,9 +68,8 @@ class Acquired:
     cache: Path
 
 
-async def prepare(session: Session, workspace: OpenWorkspace) -> Bench:
-    """Go through phases 3 to 6; raises RunEnds where one of them ends the run."""
-    context = await _context(session, workspace)
+async def prepare(session: Session, workspace: OpenWorkspace, context: ContextRecord) -> Bench:
+    """Go through phases 4 to 6; raises RunEnds where one of them ends the run."""
     protected = protected_paths(session, context.profile)
     session.control.check()
     acquired = await _acquired(session, workspace, context)
@@ -111,7 +110,11 @@ def protected_paths(session: Session, profile: ProjectProfile) -> ProtectedPaths
 # Phase 3
 
 
-async def _context(session: Session, workspace: OpenWorkspace) -> ContextRecord:
+async def read_context(session: Session, workspace: OpenWorkspace) -> ContextRecord:
+    """Describe the project and fix what the run rests on; runs nothing of the repository.
+
+    Raises RunEnds where the project isn't supported. The last phase that may ask the git host.
+    """
     done = session.finished("profile")
     if done is not None:
         # A kill may have come between the context and this.
