@@ -15,6 +15,7 @@ from upgraderun_runner.agent.report import (
     closure_notes,
     counted_reasons,
     held_notes,
+    untried_notes,
     validation_notes,
     why_nothing,
 )
@@ -26,6 +27,7 @@ from upgraderun_runner.ecosystems.base import (
     Ineligibility,
     LockChange,
     LostTest,
+    Target,
 )
 
 SECRET = "ghp_0123456789abcdefghij"
@@ -100,6 +102,13 @@ def test_notes_say_what_a_reader_must_know_about_tests() -> None:
     assert ("flaky, counts for nothing: test:a:f", "passed before, skipped now: a::b") == notes
     regressed = replace(VALIDATION, introduced=(Finding("test:a:n", 1, ""),))
     assert ("new after the upgrade: test:a:n",) == validation_notes(VALIDATION, regressed)
+
+
+def test_a_target_that_no_check_installs_is_told() -> None:
+    (note,) = untried_notes(("wide",), Target("wide", "1.0", "1.1"))
+
+    assert "wide is in no group or extra that the checks install" in note
+    assert () == untried_notes(("wide",), Target("aa", "1.0", "1.1"))
 
 
 def test_candidates_are_listed_with_all_reasons_eligible_first() -> None:

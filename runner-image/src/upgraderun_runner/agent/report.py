@@ -132,6 +132,15 @@ def held_notes(changes: tuple[LockChange, ...]) -> tuple[str, ...]:
     )
 
 
+def untried_notes(untried: tuple[str, ...], target: Target) -> tuple[str, ...]:
+    """Whether the checks had the target at all: they install what the tests need (§7.1)."""
+    if target.name not in untried:
+        return ()
+    return (
+        f"{target.name} is in no group or extra that the checks install: none of them ran with it",
+    )
+
+
 def validation_notes(baseline: ValidationRecord, after: ValidationRecord) -> tuple[str, ...]:
     """What a reader must know about the tests (§7.2)."""
     notes: list[str] = []

@@ -189,7 +189,7 @@ class ProjectProfile:
 
     `selection` holds the computed `--group` and `--extra` flags; `build_requires` is the build kit
     (empty for a virtual project or a backend inside the toolchain); `tools` are locked plug-ins that
-    change how a check is called.
+    change how a check is called. `untried` are direct dependencies that no chosen group or extra installs.
     """
 
     ecosystem: str
@@ -210,6 +210,7 @@ class ProjectProfile:
     lock_tool_version: str
     protected: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    untried: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from upgraderun_runner.agent.report import (
     candidate_notes,
     closure_notes,
     held_notes,
+    untried_notes,
     validation_notes,
 )
 from upgraderun_runner.agent.telling import in_whole_words
@@ -53,6 +54,7 @@ async def _facts(
             *await _refusals(bench, view),
             *(() if target is None else closure_notes(changes, target.name)),
             *held_notes(changes),
+            *(() if target is None else untried_notes(bench.context.profile.untried, target)),
             *(() if after is None else validation_notes(bench.baseline, after)),
             *(candidate_notes(bench.candidates) if target is None else _others(bench, view)),
             *bench.context.profile.notes,

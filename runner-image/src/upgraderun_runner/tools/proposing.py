@@ -19,6 +19,7 @@ from upgraderun_runner.agent.report import (
     build_report,
     closure_notes,
     held_notes,
+    untried_notes,
     validation_notes,
 )
 from upgraderun_runner.agent.view import NOT_READY, UNEXERCISED, RunView
@@ -312,6 +313,7 @@ async def _facts(
         coverage=_coverage_sentence(validation),
         notes=(
             *(note for promotion in applied for note in promotion.summary.notes),
+            *untried_notes(bench.context.profile.untried, target),
             *validation_notes(bench.baseline, validation.record),
             *bench.context.profile.notes,
         ),
@@ -366,6 +368,7 @@ async def _store_report(
         notes=(
             *closure_notes(changes, target.name),
             *held_notes(changes),
+            *untried_notes(bench.context.profile.untried, target),
             *validation_notes(bench.baseline, validation.record),
             *notes,
             *bench.context.profile.notes,

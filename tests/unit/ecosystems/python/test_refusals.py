@@ -266,3 +266,20 @@ def test_a_back_end_inside_uv_needs_no_kit(tmp_path: Path) -> None:
     manifest = GOOD.replace("hatchling.build", "uv_build").replace("hatchling", "uv_build>=0.9")
 
     assert () == read_profile(tree(tmp_path, manifest), ".", OPTIONS, TOOLCHAIN).build_requires
+
+
+def test_a_dependency_that_no_check_installs_is_known(tmp_path: Path) -> None:
+    """An extra for users alone: its dependency is a candidate, but no test runs with it."""
+    manifest = manifest_text(
+        "aa",
+        more='[project.optional-dependencies]\nwide = ["bb"]\ntests = ["pytest"]\n',
+    )
+    lock = lock_text(
+        Locked("aa", "1.0"),
+        Locked("bb", "1.0"),
+        Locked("pytest", "8.4.2"),
+        needs=('name = "aa"',),
+        tail='[package.optional-dependencies]\ntests = [{ name = "pytest" }]\nwide = [{ name = "bb" }]',
+    )
+
+    assert ("bb",) == read_profile(tree(tmp_path, manifest, lock), ".", OPTIONS, TOOLCHAIN).untried

@@ -234,6 +234,7 @@ def _describe(
         lock_tool_version=uv.version,
         protected=(_inside(directory, MANIFEST), _inside(directory, LOCK), *PROTECTED),
         notes=notes,
+        untried=tuple(sorted({d.name for d in manifest.direct} - selection.installed)),
     )
 
 
