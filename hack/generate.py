@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from decisionpage import decisions_page
 from docpages import journal_page, kinds_page, metrics_page, reasons_page
+from realpage import real_cases_page
 from recoverypage import recovery_page
 from renderings import renderings
 from support.told.page import page
@@ -39,6 +40,7 @@ def generated() -> Mapping[Path, str]:
     files[Path("docs/metrics.md")] = metrics_page()
     files[Path("docs/journal.md")] = journal_page()
     files[Path("docs/recovery.md")] = recovery_page()
+    files[Path("docs/real-cases.md")] = real_cases_page()
     return files
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.corpus import CASES, Case
+from support.corpus.declared import Tag
 from support.corpus.verdict import judged, synced
 from support.corpusruns import CaseRun, open_case
 from support.ends import check_delivered, check_untouched
@@ -63,9 +64,18 @@ def check_baseline(case: Case, story: Story) -> None:
     assert case.baseline.get("xfailed", 0) == counts["xfailed"]
 
 
+def check_tag(case: Case, story: Story) -> None:
+    """Where the version comes from git, the sandbox's copy had the tag of the release."""
+    context = story.of(story.fold.last("profile", EntryState.DONE), "context")
+    tags = [step.name for step in case.pin if isinstance(step, Tag)]
+    assert "".join(tags) == context["baseTag"]
+
+
 def check_evidence(case: Case, story: Story) -> None:
     """Baseline, selection and findings are the case's."""
-    check_baseline(case, story)
+    if case.answer.outcome != "unsupported":
+        check_baseline(case, story)
+        check_tag(case, story)
     assert case.answer.target == story.selected
     assert sorted(case.answer.findings) == sorted(story.introduced)
     for name, versions in case.answer.reasons.items():

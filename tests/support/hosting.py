@@ -23,7 +23,7 @@ class Tokens:
 
 
 def publish(host: Host, repository: str, local: Path, commit: str) -> Tokens:
-    """Make `owner/name` on the host and push the commit as its `main`."""
+    """Make `owner/name` on the host and push the commit as its `main`, with the tags of `local`."""
     host.control.put_repository(repository, collaborators=[PERSON])
     tokens = Tokens(*(f"fixture-{kind}-{secrets.token_hex(8)}" for kind in ("clone", "push")))
     host.control.add_token(tokens.clone, "upgraderun-clone", repository, contents="read")
@@ -31,7 +31,7 @@ def publish(host: Host, repository: str, local: Path, commit: str) -> Tokens:
         tokens.push, "upgraderun-bot", repository, contents="write", pull_requests="write"
     )
     url = authenticated(host.repository_url(repository), tokens.push)
-    git(local, "push", "-q", url, f"{commit}:refs/heads/main")
+    git(local, "push", "-q", url, "--tags", f"{commit}:refs/heads/main")
     if host.control.refs(repository).get("refs/heads/main") != commit:
         raise ToolFailedError(f"{repository}: the base commit didn't arrive")
     return tokens

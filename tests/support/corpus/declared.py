@@ -84,7 +84,7 @@ class Trait(StrEnum):
 
     FORKED = "forked lock"
     GIT_VERSION = "version from git"
-    OTHER_GROUP = "tests in a group or extra that uv doesn't install unasked"
+    OTHER_GROUP = "tests in an extra or another group"
 
 
 @dataclass(frozen=True, slots=True)
