@@ -18,6 +18,10 @@ ELSEWHERE: Mapping[str, tuple[str, str]] = {
     "--reuse-values": ("tests/cluster/test_helm_lifecycle.py", '"--reuse-values"'),
     "helm uninstall": ("tests/support/installation.py", '"uninstall"'),
     "kubectl kustomize kustomize/example": ("tests/unit/chart/test_golden.py", '"kustomize"'),
+    "kubectl wait --for=jsonpath='{.status.finished}'=true": (
+        "tests/api/kinds/test_views.py",
+        "--for=jsonpath={.status.finished}=true",
+    ),
     "kubectl patch configmap argocd-cm": ("tests/unit/gitops/test_argocd.py", "argocd-cm.yaml"),
 }
 """Commands that a test makes with other words, by how they begin: its file, and what shows it."""

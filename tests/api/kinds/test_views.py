@@ -90,6 +90,15 @@ class TestKubectl:
 
         assert "upgraderun.upgraderun.dev/done condition met" == told.strip()
 
+    def test_wait_for_the_end_returns_whatever_it_is(self, kinds: Kinds, namespace: str) -> None:
+        """A wait for success would last its whole timeout here."""
+        create(kinds, namespace, "refused", {"outcome": "Unsupported", "finished": True})
+        end = "--for=jsonpath={.status.finished}=true"
+
+        told = kinds.server.kubectl("wait", "-n", namespace, end, "--timeout=10s", "run/refused")
+
+        assert "upgraderun.upgraderun.dev/refused condition met" == told.strip()
+
     def test_explain_tells_what_a_field_means(self, kinds: Kinds) -> None:
         told = kinds.server.kubectl("explain", "upgraderun.spec.upgrade.allowMajor")
 
