@@ -112,6 +112,31 @@ _ISODATE = Case(
     sync=("--group", "checks"),
 )
 
+_SERVICE_IDENTITY = Case(
+    name="B5",
+    sdist=Sdist(
+        "service-identity",
+        "24.1.0",
+        "6829c9d62fb832c2e1c435629b0a8c476e1929881f28bee4d20bc24161009221",
+    ),
+    pin=(
+        uv(
+            "lock --upgrade-package pyasn1==0.5.1 --upgrade-package pyasn1-modules==0.3.0"
+            " --upgrade-package pytest==8.2.2 --upgrade-package idna==3.6"
+            " --upgrade-package pyopenssl==24.1.0"
+        ),
+        Tag("24.1.0"),
+        _PKG_INFO,
+    ),
+    upgrade={"dependency": "pyasn1-modules", "version": "0.4.0"},
+    answer=Answer("proposal_prepared", ("pyasn1-modules", "0.3.0", "0.4.0"), files=("uv.lock",)),
+    baseline={"passed": 136},
+    backend="hatch-vcs",
+    shows="an extra `dev` that refers to other extras is installed too, and its tests count",
+    traits=(Trait.FORKED, Trait.GIT_VERSION, Trait.OTHER_GROUP),
+    sync=("--extra", "dev", "--extra", "tests"),
+)
+
 _DEP_LOGIC = Case(
     name="B6",
     sdist=Sdist(
@@ -314,10 +339,25 @@ FOUND = (
         shows="the version asked for has left the oldest Python of the project",
     ),
     _ISODATE,
+    _SERVICE_IDENTITY,
     _DEP_LOGIC,
     _PYDANTIC_SETTINGS,
     _README_RENDERER,
+    replace(
+        _README_RENDERER,
+        name="B8p",
+        upgrade={"dependency": "pygments", "version": "2.18.0"},
+        answer=Answer("proposal_prepared", ("pygments", "2.17.2", "2.18.0"), files=("uv.lock",)),
+        shows="the same project, a minor that it stands",
+    ),
     _FLASK,
+    replace(
+        _FLASK,
+        name="B9w",
+        upgrade={"dependency": "werkzeug", "version": "3.1.3"},
+        answer=Answer("proposal_prepared", ("werkzeug", "3.0.3", "3.1.3"), files=("uv.lock",)),
+        shows="a minor of the framework below: all tests pass",
+    ),
     _TOMLKIT,
     replace(
         _TOMLKIT,
