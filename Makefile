@@ -82,8 +82,8 @@ guards: setup binaries ## take each guard out of a copy of the source; a named t
 crash-matrix: setup binaries ## strike at every fault point of all programs; prints what came of each (docs/recovery.md)
 	TMPDIR=$$(hack/scratch) $(PY) hack/crash-matrix
 
-crash-pairs: setup ## strike at every ordered pair of points in the simulated world (docs/recovery.md)
-	$(PY) hack/crash-pairs
+crash-pairs: setup ## strike at every ordered pair of points in the simulated world: more than an hour (docs/recovery.md)
+	TMPDIR=$$(hack/scratch) $(PY) hack/crash-pairs
 
 bench: setup binaries ## speed beside bare programs in the same run; a missed bound is told (docs/benchmarks.md)
 	-$(PY) hack/bench/append.py
