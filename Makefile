@@ -103,5 +103,5 @@ generate: setup binaries ## CRDs, generated docs, golden files of the chart, the
 
 # Runs in pods wait for most of their time, those in processes compute; the rest fills the gaps.
 test: setup binaries ## everything that CI runs, in three lanes
-	hack/lanes 'processes: test-runs test-runner' 'pods: images cluster test-cluster test-api' 'rest: lint coverage test-git test-sim'
+	hack/lanes 'pods: images cluster test-cluster test-api' 'processes: test-runs test-runner' 'rest: lint coverage test-git test-sim'
 
