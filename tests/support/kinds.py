@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from clusterlib.apiserver import ApiServer
-from support.chart import NAMESPACE, OPERATOR, crds, render
+from support.chart import MUTATING, NAMESPACE, OPERATOR, crds, render
 from support.kube import Kube, eventually
 
 API_VERSION: Final = "upgraderun.dev/v1alpha1"
@@ -64,6 +64,11 @@ def install(
             and "you are" in admin.create(foreign, dryRun="All").message
         ),
         "the admission policies are in force",
+    )
+    unsigned, filled = run("probe", requested_by=None), MUTATING in api_versions
+    eventually(
+        lambda: admin.create(unsigned, dryRun="All").ok == filled,
+        "the server fills in who asks, where it can",
     )
     return kinds
 
