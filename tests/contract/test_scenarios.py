@@ -106,11 +106,22 @@ class World:
 
 
 @pytest.mark.parametrize("row", SUPPORTED, ids=ids(SUPPORTED))
-def test_the_baseline_is_as_the_table_says(
-    row: Row, tmp_path: Path, servers: Servers, uv: Uv
-) -> None:
+def test_a_row_is_what_the_table_says(row: Row, tmp_path: Path, servers: Servers, uv: Uv) -> None:
+    """Baseline, upgrade, repair and hidden check, one after the other in one checkout."""
     world = World(row, tmp_path / "world", servers, uv)
-    assert uv.attempt(world.project.path, "lock", "--check").code == 0
+    before = world.project.locked()
+
+    check_baseline(row, world)
+    if row in UPGRADING:
+        world.upgrade(row)
+        check_what_breaks(row, world)
+    if row in PUBLISHING:
+        check_repair(row, world, before, tmp_path)
+
+
+def check_baseline(row: Row, world: World) -> None:
+    """The lock is fresh; the tests pass, or fail as `baseline_failing` lists."""
+    assert world.project.uv.attempt(world.project.path, "lock", "--check").code == 0
     world.project.sync()
     installed = (world.project.path / ".venv" / "bin" / "pytest").exists()
     assert installed == (row.scenario != "no-tests")
@@ -124,17 +135,16 @@ def test_the_baseline_is_as_the_table_says(
     assert (int(bool(expected)), expected) == (done.code, done.failing), done.output
 
 
-@pytest.mark.parametrize("row", UPGRADING, ids=ids(UPGRADING))
-def test_the_upgrade_breaks_what_the_table_says(
-    row: Row, tmp_path: Path, servers: Servers, uv: Uv
-) -> None:
-    world = World(row, tmp_path / "world", servers, uv)
-    world.upgrade(row)
-    world.project.sync()
+def check_what_breaks(row: Row, world: World) -> None:
+    """After the upgrade alone the tests show what a `regressed` cell lists, and nothing else."""
+    project = world.project
+    project.sync()
     if row.scenario == "no-tests":
-        uv(world.project.path, "pip", "install", "--index-url", world.built.registry_url, "pytest")
+        project.uv(
+            project.path, "pip", "install", "--index-url", world.built.registry_url, "pytest"
+        )
 
-    done = world.project.test()
+    done = project.test()
 
     cell = row.cell("Baseline")
     expected = cell.findings if cell.outcome == "regressed" else ()
@@ -144,35 +154,30 @@ def test_the_upgrade_breaks_what_the_table_says(
     assert expected == done.failing, done.output
 
 
-@pytest.mark.parametrize("row", PUBLISHING, ids=ids(PUBLISHING))
-def test_the_repaired_upgrade_passes_tests_and_hidden_check(
-    row: Row, tmp_path: Path, servers: Servers, uv: Uv
-) -> None:
-    world = World(row, tmp_path / "world", servers, uv)
-    before = world.project.locked()
+def check_repair(row: Row, world: World, before: dict[str, set[str]], folder: Path) -> None:
+    """The repaired upgrade passes the hidden check, the base doesn't; nothing else changed."""
+    project = world.project
     cell = row.cell("Scripted")
-    world.upgrade(row)
     for other in cell.moved:
-        assert world.project.upgrade(f"{other.name}=={other.after}").code == 0
+        assert project.upgrade(f"{other.name}=={other.after}").code == 0
     world.repair(row)
-    git(world.project.path, "add", "-A")
-    git(world.project.path, "commit", "-q", "-m", "upgraded")
-    git(world.project.path, "push", "-q", str(world.built.local), "HEAD:refs/heads/upgraded")
-    commit = git(world.project.path, "rev-parse", "HEAD")
+    git(project.path, "commit", "-q", "-a", "-m", "upgraded")
+    git(project.path, "push", "-q", str(world.built.local), "HEAD:refs/heads/upgraded")
+    commit = git(project.path, "rev-parse", "HEAD")
 
-    good = run_hidden_check(world.built, commit, tmp_path / "good", uv)
-    bad = run_hidden_check(world.built, world.built.base_commit, tmp_path / "bad", uv)
+    good = run_hidden_check(world.built, commit, folder / "good", project.uv)
+    bad = run_hidden_check(world.built, world.built.base_commit, folder / "bad", project.uv)
 
     assert good.code == 0, good.out
     assert bad.code == 1, "the hidden check must tell the base from the upgrade"
-    changed = git(world.project.path, "diff", "--name-only", world.built.base_commit, commit)
+    changed = git(project.path, "diff", "--name-only", world.built.base_commit, commit)
     assert cell.files == tuple(changed.splitlines())
     assert cell.target is not None
     expected = {cell.target.name: (frozenset({cell.target.before}), frozenset({cell.target.after}))}
     for other in cell.moved:
         was = frozenset({other.before} if other.before else ())
         expected[other.name] = (was, frozenset({other.after}))
-    assert expected == moved(before, world.project.locked())
+    assert expected == moved(before, project.locked())
 
 
 @pytest.mark.parametrize("row", SUPPORTED, ids=ids(SUPPORTED))
