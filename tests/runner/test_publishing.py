@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from support.bookkeeper import Bookkeeper
 from support.fixtures.faults import secondary_rate_limit
+from support.hosting import publish
 from support.ordinary_user import RunnerEnvironment
 from support.runnerprocess import Ended, PodStandIn, bundle_of, delivery_of
 from support.scenarios import BuiltScenario, build_world, load_table
@@ -59,23 +61,46 @@ class Frozen:
         return len(self.outside.servers.host.control.pulls(f"fixtures/{self.built.name}"))
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def prepared(
+    open_root: Path, runner: RunnerEnvironment, outside: Outside
+) -> tuple[BuiltScenario, Bookkeeper]:
+    """One run of `patch-safe` up to its frozen proposal."""
+    folder = open_root / "prepared"
+    folder.mkdir()
+    row = next(row for row in load_table() if row.id == "patch-safe")
+    built = build_world(row, folder / "world", outside.servers, name="prepared", seen=outside.seen)
+    keeper = await Bookkeeper(bundle_of(built, "Rules")).start()
+    pod = PodStandIn(runner, folder / "a1", built, outside.bundle)
+    ended = await (await pod.start(keeper)).end()
+    await keeper.stop()
+    assert 0 == ended.code, ended.log
+    return built, keeper
+
+
 @pytest.fixture
 async def frozen(
-    folder: Path, runner: RunnerEnvironment, outside: Outside
+    prepared: tuple[BuiltScenario, Bookkeeper],
+    folder: Path,
+    runner: RunnerEnvironment,
+    outside: Outside,
 ) -> AsyncIterator[Frozen]:
-    row = next(row for row in load_table() if row.id == "patch-safe")
+    """That run once more, with a repository of its own."""
+    first, done = prepared
     name = f"publishing-{folder.name.lower().replace('_', '-')}"
-    built = build_world(row, folder / "world", outside.servers, name=name, seen=outside.seen)
+    host = outside.servers.host
+    tokens = publish(host, f"fixtures/{name}", first.local, first.base_commit)
+    built = replace(
+        first,
+        name=name,
+        repository_url=f"{outside.seen.host_url}/fixtures/{name}.git",
+        clone_token=tokens.clone,
+        push_token=tokens.push,
+    )
     bundle = bundle_of(built, "Rules")
-    keeper = await Bookkeeper(bundle).start()
-    ended = await (
-        await PodStandIn(runner, folder / "a1", built, outside.bundle).start(keeper)
-    ).end()
-    assert 0 == ended.code, ended.log
-    keeper.deliver(delivery_of(bundle, keeper))
-    made = Frozen(built, keeper, runner, outside, folder)
+    keeper = await done.copy(delivery_of(bundle, done)).start()
     keeper.grant()
-    yield made
+    yield Frozen(built, keeper, runner, outside, folder)
     await keeper.stop()
 
 

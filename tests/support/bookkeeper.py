@@ -59,6 +59,13 @@ class Bookkeeper:
         self.url = f"http://{host}:{port}"
         return self
 
+    def copy(self, bundle: Bundle) -> "Bookkeeper":
+        """Another one for this bundle that knows the same journal and artifacts; not yet serving."""
+        kept = dict(self.artifacts)
+        return Bookkeeper(
+            bundle, self.fold.extended(()), kept, list(self.verdicts), epoch=self.epoch
+        )
+
     async def stop(self) -> None:
         """Stop serving."""
         if self._runner is not None:
