@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from support.kubeapi import CORE, Json, Kube, KubeError, path_of
-from support.ordinary_user import RunnerEnvironment, as_ordinary_user
+from support.ordinary_user import RunnerEnvironment, as_ordinary_user, owned_by_ordinary_user
 from support.volumes import Volumes
 
 NODE: Final = "process-node"
@@ -168,7 +168,7 @@ class ProcessKubelet:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env=self._environment(container, mounts),
+                env=self._environment(container, mounts, mine.directory),
                 cwd="/",
             )
         running = {"running": {"startedAt": _now()}}
@@ -228,13 +228,18 @@ class ProcessKubelet:
         command = [str(self._runner.python), *ENTRYPOINT, *rewritten]
         return [*command, "--termination-log", str(termination)]
 
-    def _environment(self, container: Json, mounts: Mapping[str, Path]) -> dict[str, str]:
+    def _environment(
+        self, container: Json, mounts: Mapping[str, Path], directory: Path
+    ) -> dict[str, str]:
         declared = {
             item["name"]: _rewrite(item.get("value", ""), mounts)
             for item in container.get("env", [])
         }
         path = f"{self._runner.directory / 'bin'}:/usr/bin:/bin"
-        return {**declared, "PATH": path, "LANG": "C.UTF-8", **self.environment}
+        # A container's own /tmp goes with it, also when it was killed.
+        temporary = owned_by_ordinary_user(directory / "tmp")
+        fixed = {"PATH": path, "LANG": "C.UTF-8", "TMPDIR": str(temporary)}
+        return {**declared, **fixed, **self.environment}
 
 
 def _rewrite(text: str, mounts: Mapping[str, Path]) -> str:

@@ -174,13 +174,16 @@ class PodStandIn:
             *(("--workspace", str(self.workspace)) if role == "run" else ()),
         ]
         path = f"{self.runner.directory / 'bin'}:/usr/bin:/bin"
+        # A container's own /tmp goes with it, also when it was killed.
+        temporary = str(owned_by_ordinary_user(self.directory / "tmp"))
+        variables = {"PATH": path, "LANG": "C.UTF-8", "HOME": "/tmp", "TMPDIR": temporary}
         self.process = await asyncio.create_subprocess_exec(
             *as_ordinary_user(argv),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
             cwd="/",
-            env={"PATH": path, "LANG": "C.UTF-8", "HOME": "/tmp", **self.environment},
+            env={**variables, **self.environment},
         )
         return self
 
