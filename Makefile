@@ -7,7 +7,6 @@ BOOT := .boot
 UV := $(BOOT)/bin/uv
 PY := .venv/bin/python
 TESTS := TMPDIR=$$(hack/scratch) $(PY) -m pytest -q
-PURE := */upgraderun_protocol/*,*/upgraderun_operator/decide/*,*/upgraderun_operator/journal/*,*/upgraderun_operator/build/*
 
 # Who forbids bytecode lets each of some thousand processes compile its modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -60,10 +59,11 @@ test-sim: setup binaries ## the product in one process on virtual time, struck a
 test-runner: setup ## runner processes and their kills; the Python ecosystem with real uv and pytest
 	$(TESTS) -n 2 --timeout 600 tests/runner tests/toolchain
 
-test-runs: setup binaries ## every cell of the scenario table, through operator, runner, git and uv
-	$(TESTS) -n 2 --timeout 600 tests/runs
+test-runs: setup binaries ## the scenario table through operator, runner, git and uv; other whole runs
+	$(TESTS) -n 2 --timeout 600 -m 'not repeated' tests/runs
 
-scenarios: setup ## print the scenario table as a matrix: expected, and seen by the last test-runs
+scenarios: setup binaries ## every cell of the scenario table, then the matrix: expected, and seen
+	-$(TESTS) -n 2 --timeout 600 tests/runs/test_scenarios.py
 	$(PY) hack/scenarios.py
 
 test-cluster: setup images cluster ## against the whole cluster
@@ -96,7 +96,7 @@ bench: setup binaries ## speed beside bare programs in the same run; a missed bo
 
 coverage: setup ## unit tests with branch coverage of the pure parts: 100 % or fail
 	TMPDIR=$$(hack/scratch) $(PY) -m coverage run -m pytest -q tests/unit
-	$(PY) -m coverage report --fail-under=100 --skip-covered --show-missing --include='$(PURE)'
+	$(PY) -m coverage report --fail-under=100 --skip-covered --show-missing
 
 generate: setup binaries ## CRDs, generated docs, golden files of the chart, the kustomize base
 	$(PY) hack/generate.py
