@@ -82,7 +82,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One scenario variant. `run` and `policy` are merged into the specs, spelt as in the API."""
+    """One scenario variant. `run` and `policy` are merged into the specs, spelt as in the API.
+
+    `shown_in` is the mode that shows what the row is about, empty where every mode does.
+    """
 
     scenario: str
     variant: str
@@ -95,6 +98,7 @@ class Row:
     outages: tuple[Fault, ...] = ()
     ineligible: tuple[Ineligible, ...] = ()
     refusals: tuple[ExpectedRefusal, ...] = ()
+    shown_in: str = ""
     cells: tuple[Cell, ...] = ()
 
     @property
@@ -105,6 +109,10 @@ class Row:
     def cell(self, mode: str) -> Cell:
         """The expectation in a mode."""
         return next(cell for cell in self.cells if cell.mode == mode)
+
+    def is_shown_by(self, cell: Cell) -> bool:
+        """Whether the cell shows what the row is about; the others repeat what other rows show."""
+        return self.shown_in in {"", cell.mode}
 
     def decision_lines(self) -> bytes:
         """The list of mode Scripted, exactly the bytes that the policy names by digest."""
@@ -135,6 +143,8 @@ def _row(value: dict[str, Any]) -> Row:
     by_mode = value.pop("cells")
     if set(by_mode) != set(MODES):
         raise ValueError(f"{value['scenario']}: cells for {sorted(by_mode)}, not for {MODES}")
+    if value.get("shown_in", MODES[0]) not in MODES:
+        raise ValueError(f"{value['scenario']}: {value['shown_in']!r} is no mode")
     try:
         return Row(
             **{

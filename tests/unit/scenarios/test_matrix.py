@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from support.scenarios import Cell, Row, cells, load_table
-from support.scenarios.matrix import failed, matrix
+from support.scenarios.matrix import matrix, not_seen
 from support.scenarios.results import FAILED, NOT_RUN, SEEN, mark, record
+from support.scenarios.table import MODES
 
 ROWS = load_table()
 
@@ -47,9 +48,20 @@ class TestMatrix:
         assert [row.id.removeprefix("unsupported-") for row in ROWS] == names
         assert f"{len(cells(ROWS))} cells: + {len(cells(ROWS))} seen as expected" in text
 
-    def test_names_what_failed(self) -> None:
+    @pytest.mark.parametrize(
+        ("other", "told"), [(FAILED, "! 1 failed"), (NOT_RUN, ". 1 not run as they stand")]
+    )
+    def test_names_what_was_not_seen(self, other: str, told: str) -> None:
         def one(row: Row, cell: Cell) -> str:
-            return FAILED if (row.id, cell.mode) == ("major", "Rules") else NOT_RUN
+            return other if (row.id, cell.mode) == ("major", "Rules") else SEEN
 
-        assert ["major-Rules"] == failed(ROWS, one)
-        assert "! 1 failed" in matrix(ROWS, one, 100)
+        assert ["major-Rules"] == not_seen(ROWS, one)
+        assert told in matrix(ROWS, one, 100)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
+def test_every_row_is_shown_by_a_cell(row: Row) -> None:
+    """`make test` plays one mode of it, or all three."""
+    played = [cell.mode for cell in row.cells if row.is_shown_by(cell)]
+
+    assert played == ([row.shown_in] if row.shown_in else list(MODES))
