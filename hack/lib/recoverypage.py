@@ -27,8 +27,8 @@ hit, and compares the end with the undisturbed run's. A few of them run in each 
 `hack/crash-pairs` strikes twice in one history of `patch-safe`: first at each point, then at each point that is passed after
 it. There operator, runner and publisher are coroutines of one process on virtual time; API server, kubelet and git host are
 doubles, which answer the same assertions as the originals do (`tests/sim`). A history that ends otherwise than the undisturbed
-one is printed with the pair that plays it again. One thing may be missing in the end: the labels of a pull request whose
-publisher dies between the pull request and its labels.
+one is printed with the pair that plays it again. Nothing is exempt, not even the labels of the pull request: they are set
+before it is recorded.
 """
 
 _PROGRAMS: Final = {

@@ -17,9 +17,11 @@ from upgraderun_protocol.effects import (
     no_fault,
     points_of,
 )
-from upgraderun_protocol.ids import CommitId, RunUid
+from upgraderun_protocol.entries import Draft, EntryState, entry_from_draft
+from upgraderun_protocol.ids import CommitId, EntryId, Epoch, RunUid
 from upgraderun_protocol.outcomes import ConflictKind
 from upgraderun_protocol.slugs import marker
+from upgraderun_runner.forge import limits
 from upgraderun_runner.forge.delivery import (
     BranchEnsured,
     Destination,
@@ -734,6 +736,64 @@ class TestDeclined:
 
 class TestDecoration:
     """Labels and reviewers are best effort: a failure is a warning."""
+
+    @pytest.mark.parametrize("effect", ["pull_request", "decoration"])
+    async def test_it_is_recorded_after_them(self, bench: Bench, effect: str) -> None:
+        """Who dies before them leaves the intent open, so that there is a next publisher (§13.2)."""
+        bench.labels = ("x",)
+        bench.kill_at = (effect, Position.APPLIED)
+
+        with pytest.raises(KilledError):
+            await bench.publish()
+
+        assert "push/1 done + pr/1 intent" == bench.journal.appends[-1]
+
+    async def test_the_next_publisher_adds_only_what_is_missing(self, bench: Bench) -> None:
+        bench.labels = ("x",)
+        bench.kill_at = ("decoration", Position.APPLIED)
+        with pytest.raises(KilledError):
+            await bench.publish()
+        bench.kill_at, bench.labels = None, ("x", "y")
+        bench.host.control.forget_requests()
+
+        await bench.publish()
+
+        assert ["x", "y"] == bench.host.control.pulls(NAME)[0]["labels"]
+        written = [r for r in bench.host.control.requests() if r["path"].endswith("/labels")]
+        assert ["GET", "POST"] == [r["method"] for r in written]
+        assert "pr/1 done" == bench.journal.appends[-1]
+
+    async def test_what_is_known_of_the_branch_is_kept_before_them(self, bench: Bench) -> None:
+        """A wait for the forge may end a publisher; the branch may be gone then, merged and deleted."""
+        bench.kill_at = ("pull_request", Position.APPLIED)
+        with pytest.raises(KilledError):
+            await bench.publish()
+        bench.journal.entries[1:] = []
+        bench.kill_at = ("decoration", Position.BEFORE)
+
+        with pytest.raises(KilledError):
+            await bench.publish()
+
+        assert ["push/1 intent", "push/1 done"] == bench.journal.brief()
+
+    async def test_the_record_keeps_what_could_not_be_set(self, bench: Bench) -> None:
+        bench.reviewers = ("stranger",)
+
+        (warning,) = warnings_of(await bench.publish())
+
+        kept = bench.journal.entries[-1][2]["warnings"]
+        assert kept.startswith("reviewers stranger not set")
+        assert warning.startswith(kept)
+
+    async def test_the_record_has_room_for_the_longest_address(self, bench: Bench) -> None:
+        url = "u" * (limits.PULL_REQUEST_TEXT_BYTES - 2)
+        data = {
+            "number": "9" * 9, "state": "closed", "commit": "c" * 40, "found": "true",
+            "url": url[:100], "warnings": url[100:],
+        }  # fmt: skip
+        draft = Draft(EntryId("pr/9999"), "pullRequest", EntryState.DONE, data)
+        at = "2026-01-01T00:00:00Z"
+        entry_from_draft(draft, seq=99_999, at=at, attempt="d9999", epoch=Epoch(99_999))
 
     async def test_unknown_reviewer_is_a_warning(self, bench: Bench) -> None:
         bench.labels, bench.reviewers = ("x",), ("stranger",)

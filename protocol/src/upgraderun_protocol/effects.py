@@ -322,7 +322,7 @@ _ROWS: Final = (
         not_applied="none: created, then looked at",
     ),
     EffectRow(
-        "decoration", _PUBLISHER, "", "", True,
+        "decoration", _PUBLISHER, "pullRequest", "", True,
         look="labels and reviewers of the pull request",
         applied="what is there isn't added again",
         not_applied="the missing ones, once; what fails is a warning beside the address",

@@ -7,7 +7,7 @@ more has no pair with it, and is counted as that.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from support.crash import KILLS, may_repeat
@@ -16,7 +16,6 @@ from support.sim.world import History, play
 from upgraderun_protocol.effects import Program, points_of
 from upgraderun_protocol.entries import EntryState
 
-DONE: Final = EntryState.DONE
 Point = tuple[Program, str]
 NOT_PASSED: Final[Mapping[str, str]] = {
     "file_write": "`patch-safe` repairs nothing",
@@ -66,11 +65,8 @@ class Undisturbed:
     def problems(self, struck: History, strikes: tuple[Strike, ...]) -> list[str]:
         """What a disturbed history did otherwise, but for what its effects declare."""
         found = [] if struck.hit == strikes else [f"hit {[str(one) for one in struck.hit]}"]
-        wanted = self.history.end
-        if _publisher_died_before_labels(struck):
-            wanted = replace(wanted, pulls=tuple((*pull[:3], "") for pull in wanted.pulls))
         for name in struck.end.__dataclass_fields__:
-            mine, theirs = getattr(struck.end, name), getattr(wanted, name)
+            mine, theirs = getattr(struck.end, name), getattr(self.history.end, name)
             if mine != theirs:
                 found.append(f"{name}: {mine} instead of {theirs}")
         if struck.quiet:
@@ -111,18 +107,6 @@ def undisturbed() -> Undisturbed:
 def seconds_of(single: History) -> tuple[Strike, ...]:
     """Every point that is passed after a first strike, each at its next pass."""
     return tuple(Strike(program, point) for program, point in single.followed)
-
-
-def _publisher_died_before_labels(history: History) -> bool:
-    """Whether a publisher recorded its pull request, set no label, and died.
-
-    The leader finds both effects recorded then, ends the run and starts no other publisher: labels are
-    best effort (upgrade-run.md §12). Nothing else may be missing.
-    """
-    recorded = [e for e in history.entries if e.kind == "pullRequest" and e.state is DONE]
-    ended = {e.id for e in history.entries if e.kind == "end" and e.data["cause"] != "verdict"}
-    lacks = not any(labels for *_, labels in history.end.pulls)
-    return lacks and bool(recorded) and f"{recorded[-1].attempt}/end" in ended
 
 
 def _counted(history: History) -> Counter[str]:

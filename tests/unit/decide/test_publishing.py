@@ -54,6 +54,18 @@ def test_both_done_is_published_without_asking_anybody() -> None:
     assert outcome.data["outcome"] == "proposal_published"
 
 
+def test_what_the_dead_publisher_couldnt_set_stands_beside_the_address() -> None:
+    scene = Scene().publishing().entry("push/1", "push", data={"commit": FROZEN_COMMIT})
+    pr = {"number": "12", "state": "open", "commit": FROZEN_COMMIT, "url": "https://x/12"}
+    pr["warnings"] = "reviewers ann not set: 422"
+    scene.entry("pr/1", "pullRequest", data=pr).end("d1", "crashed")
+    decision = decide(scene.seen())
+    assert isinstance(decision.what, Append)
+    (outcome,) = decision.what.change.drafts
+    said = "pull request 12: https://x/12; reviewers ann not set: 422"
+    assert said == outcome.data["message"]
+
+
 def test_a_pull_request_without_a_recorded_push_isnt_enough() -> None:
     scene = Scene().publishing()
     pr = {"number": "12", "state": "open", "commit": FROZEN_COMMIT, "url": "https://x/12"}

@@ -40,7 +40,8 @@ def both_are_done(seen: Observation) -> Decision | None:
     opened = seen.state.opened
     if opened is None or seen.state.pushed is None:
         return None
-    message = f"pull request {opened.pull_number}: {opened.url}"
+    address = f"pull request {opened.pull_number}: {opened.url}"
+    message = f"{address}; {opened.warnings}" if opened.warnings else address
     return end_run(seen, End("proposal_published", message, keeps_report=True))
 
 

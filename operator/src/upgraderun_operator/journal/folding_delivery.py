@@ -97,6 +97,7 @@ def take_pull_request(known: Building, entry: Entry) -> None:
             url=data.get("url"),
             head=commit_of(data.get("commit")),
             found=data.get("found") == "true",
+            warnings=data.get("warnings", ""),
             reason=data.get("reason"),
             message=data.get("message"),
         )

@@ -237,6 +237,7 @@ class PullRequest:
     url: str | None = None
     head: CommitId | None = None
     found: bool = False
+    warnings: str = ""
     reason: str | None = None
     message: str | None = None
 

@@ -17,6 +17,8 @@ WARNINGS_MAX: Final = 4
 EVIDENCE_CHARACTERS_MAX: Final = 200
 ENTRY_TEXT_MAX: Final = 120
 """Characters of one text in an entry's data: two of them fit into its 512 bytes."""
+PULL_REQUEST_TEXT_BYTES: Final = 220
+"""What the entry of a pull request has left for its address and its warnings together."""
 
 PROPOSAL_BODY_MAX: Final = 62_000
 LIST_ITEMS_MAX: Final = 64

@@ -40,7 +40,7 @@ class Publication:
         return await branch.ensure_branch(self._delivery)
 
     async def ensure_pull_request(self) -> PullRequestEnsured | NotPublished:
-        """One pull request of ours, then labels and reviewers. Call after `ensure_branch`.
+        """One pull request of ours with labels and reviewers. Call after `ensure_branch`.
 
         Whatever it answers, everything known by then is journaled: a wait may be long.
         """

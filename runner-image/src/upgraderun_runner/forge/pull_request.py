@@ -1,10 +1,13 @@
 """`ensure_pull_request`: one pull request of ours (upgrade-run.md §12, §13.5).
 
-Caller: `forge.publication`. The answer of a create is judged by the same table as a list.
+Caller: `forge.publication`. The answer of a create is judged by the same table as a list. Labels and
+reviewers come before the record: whoever dies before them leaves `pr` open, and the next publisher
+finds the pull request, adds what is missing and records it.
 """
 
 from typing import Final
 
+from upgraderun_protocol.canonical import canonical_json
 from upgraderun_runner.forge import limits
 from upgraderun_runner.forge.branch import ensure_branch, see_branch
 from upgraderun_runner.forge.delivery import (
@@ -39,16 +42,16 @@ from upgraderun_runner.performing import AsyncEffect
 
 
 async def ensure_pull_request(delivery: Delivery) -> PullRequestEnsured | NotPublished:
-    """One pull request of ours, then labels and reviewers. Call after `ensure_branch`."""
+    """One pull request of ours, its labels and reviewers, then the record of it all."""
     created = False
     pulls = await _see(delivery)
     for _ in range(limits.STEPS_MAX):
         decision = await _decide(delivery, pulls)
         if isinstance(decision, PullRequestStands):
-            return await _decorate(delivery, found=not created)
+            return await _stands(delivery)
         if isinstance(decision, RecordPullRequest):
-            await _record(delivery, decision.pull_request, found=not created)
-        elif isinstance(decision, LookAtBranch):
+            return await _finish(delivery, decision.pull_request, found=not created)
+        if isinstance(decision, LookAtBranch):
             branch = await ensure_branch(delivery)
             if not isinstance(branch, BranchEnsured):
                 return branch
@@ -121,27 +124,48 @@ async def _look(delivery: Delivery) -> PullRequestsSeen:
     return pulls
 
 
-async def _record(delivery: Delivery, pull: SeenPullRequest, *, found: bool) -> None:
+async def _finish(delivery: Delivery, pull: SeenPullRequest, *, found: bool) -> PullRequestEnsured:
+    """Add labels and reviewers, then record the pull request with what couldn't be set."""
+    # What is known of the branch must not die in a long wait for the forge: who reads "not pushed"
+    # pushes again what somebody removed.
+    await delivery.journal.flush()
+    warnings = await _decorate(delivery, pull.number)
+    url = _link(delivery, pull.number)
     data = {
         "number": str(pull.number),
         "state": pull.state,
         "commit": pull.head_commit,
-        "url": _link(delivery, pull.number),
+        "url": url,
+        **({"found": "true"} if found else {}),
+        **_kept(warnings, limits.PULL_REQUEST_TEXT_BYTES - len(url.encode())),
     }
-    await delivery.journal.outcome("pr", "done", {**data, "found": "true"} if found else data)
+    await delivery.journal.outcome("pr", "done", data)
     PULL_REQUEST.recorded(delivery.fault)
+    return PullRequestEnsured(pull.number, url, found, warnings)
 
 
-async def _decorate(delivery: Delivery, *, found: bool) -> PullRequestEnsured:
+async def _stands(delivery: Delivery) -> PullRequestEnsured:
+    """It is recorded already: labels or reviewers that are missing are added once more (§13.2)."""
     number = delivery.journal.pull_request_number()
     assert number is not None, "a done `pr` entry names its number"
+    warnings = await _decorate(delivery, number)
+    return PullRequestEnsured(number, _link(delivery, number), True, warnings)
+
+
+def _kept(warnings: tuple[str, ...], room: int) -> dict[str, str]:
+    """The warnings as far as an entry has room for them: a publisher may die before its verdict."""
+    text = " ".join("; ".join(warnings).split())[: limits.ENTRY_TEXT_MAX]
+    while text and len(canonical_json(text)) > room:
+        text = text[:-1]
+    return {"warnings": text} if text else {}
+
+
+async def _decorate(delivery: Delivery, number: int) -> tuple[str, ...]:
     to = delivery.to
     warnings = await DECORATION(
         delivery.fault, delivery.remote.forge, number, to.labels, to.reviewers
     )
-    return PullRequestEnsured(
-        number, _link(delivery, number), found, warnings[: limits.WARNINGS_MAX]
-    )
+    return warnings[: limits.WARNINGS_MAX]
 
 
 async def _add_labels_and_reviewers(
