@@ -186,6 +186,24 @@ async def test_a_long_limit_parks_the_publisher_until_its_end(frozen: Frozen) ->
     assert 1 == frozen.pulls
 
 
+async def test_a_held_intent_parks_the_publisher_and_keeps_what_it_did(frozen: Frozen) -> None:
+    """upgrade-run.md §12: the API checks grant and wishes again; the next publisher goes on."""
+    frozen.keeper.held = True
+    parked = await frozen.publish(1)
+    after_first = frozen.pulls
+    frozen.keeper.held = False
+    again = await frozen.publish(2)
+
+    assert 76 == parked.code, parked.log
+    end = frozen.keeper.fold.outcome(EntryId("d1/end"))
+    assert end is not None
+    assert ("yield", "suspended") == (end.data["cause"], end.data["reason"])
+    assert "push/1 done + d1/end done" in frozen.keeper.appends
+    assert 0 == after_first
+    assert 0 == again.code, again.log
+    assert (1, 1) == (len(frozen.branches), frozen.pulls)
+
+
 async def test_changed_artifact_invalidates_the_proposal_before_anything_is_pushed(
     frozen: Frozen,
 ) -> None:

@@ -40,6 +40,7 @@ class Bookkeeper:
     epoch: int = 0
     suspend: bool = False
     cancel: bool = False
+    held: bool = False
     terminal: bool = False
     on_append: Callable[[Entry], None] | None = None
     url: str = ""
@@ -178,6 +179,11 @@ class Bookkeeper:
         ]:
             return _error(ErrorCode.ARTIFACT_MISSING, str(missing))
         fresh = list(trial)[len(self.fold) :]
+        if self.held and any(
+            entry.kind in {"push", "pullRequest"} and entry.state is EntryState.INTENT
+            for entry in fresh
+        ):
+            return _error(ErrorCode.PUBLICATION_HELD)
         self.fold = trial
         if fresh:
             self.writes += 1

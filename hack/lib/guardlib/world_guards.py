@@ -168,7 +168,7 @@ GUARDS: Final = (
                 "a push token is minted without a grant of that proposal",
                 Edit(
                     f"{_OPERATOR}/api/tokens.py",
-                    "if state.grant is None or state.proposal is None or state.proposal.digest != digest:",
+                    "if state.proposal is None or state.proposal.digest != digest:",
                     "if False:",
                 ),
                 tests_of(

@@ -16,7 +16,7 @@ from upgraderun_protocol.ends import YieldReason
 from upgraderun_protocol.entries import Draft, Entry, EntryState
 from upgraderun_protocol.ids import EntryId, ProposalDigest, RunUid, Sha256
 from upgraderun_protocol.kinds import Writer
-from upgraderun_protocol.messages import PullRequestRef, PushTokenRequest
+from upgraderun_protocol.messages import ErrorCode, PullRequestRef, PushTokenRequest
 from upgraderun_protocol.urls import normalise
 from upgraderun_runner.client.journal import Journal
 from upgraderun_runner.credentials import TokenRefused
@@ -86,8 +86,13 @@ class DeliveryJournal:
         return self._journal.fold.last("pullRequest", EntryState.DONE)
 
     async def intent(self, effect: EffectName, data: Mapping[str, str]) -> None:
-        """Open a new id."""
-        await self._append(self._next(effect), effect, EntryState.INTENT, data)
+        """Open a new id. Where people hold the publication, this publisher parks itself."""
+        try:
+            await self._append(self._next(effect), effect, EntryState.INTENT, data)
+        except TransportError as error:
+            if error.code != ErrorCode.PUBLICATION_HELD:
+                raise
+            raise Yielded(YieldReason.SUSPENDED, f"{effect} is held: {error.text}") from error
 
     async def outcome(
         self, effect: EffectName, state: OutcomeState, data: Mapping[str, str]

@@ -24,6 +24,7 @@ from upgraderun_operator.model.policy import ResolvedPolicy, resolve
 from upgraderun_operator.resources import SECRETS, UPGRADE_RUNS
 from upgraderun_protocol.bundle import EarlierProposals
 from upgraderun_protocol.effects import EFFECTS, Position
+from upgraderun_protocol.entries import Draft
 from upgraderun_protocol.ids import Sha256
 
 pytestmark = pytest.mark.api
@@ -107,6 +108,28 @@ async def ask_token(scene: Scene, token: str, **changes: Any) -> Answer:
     message = {"deliveryAttempt": 1, "proposalDigest": sha("9"), **changes}
     epoch = (await scene.view()).state.epoch
     return await scene.send("POST", "push-token", token, message, epoch=epoch)
+
+
+async def wish_for(scene: Scene, wish: str) -> None:
+    """Let somebody set `spec.suspend` or `spec.cancel`."""
+    raw = (await scene.view()).raw
+    body = {**raw, "spec": {**raw["spec"], wish: True}}
+    assert isinstance(await scene.replica.client.put(UPGRADE_RUNS, body), Ok)
+
+
+async def append_as_publisher(scene: Scene, token: str, *drafts: Draft) -> Answer:
+    """Append as the publisher does."""
+    entries = [
+        {"id": one.id, "kind": one.kind, "state": one.state.value, "data": dict(one.data)}
+        for one in drafts
+    ]
+    epoch = (await scene.view()).state.epoch
+    return await scene.send("POST", "journal", token, {"entries": entries}, epoch=epoch)
+
+
+async def intend(scene: Scene, token: str, **data: Any) -> Answer:
+    """Ask for the pull request, as a publisher does that has pushed."""
+    return await append_as_publisher(scene, token, push("done"), pull_request(**data))
 
 
 async def mints(scene: Scene) -> list[tuple[str, str]]:
@@ -250,9 +273,7 @@ class TestPushToken:
     @pytest.mark.parametrize("wish", ["suspend", "cancel"])
     async def test_people_may_hold_it(self, scene: Scene, wish: str) -> None:
         token = await delivering(scene)
-        raw = (await scene.view()).raw
-        body = {**raw, "spec": {**raw["spec"], wish: True}}
-        assert isinstance(await scene.replica.client.put(UPGRADE_RUNS, body), Ok)
+        await wish_for(scene, wish)
 
         answer = await ask_token(scene, token)
 
@@ -282,6 +303,55 @@ class TestPushToken:
 
         assert (409, "publication_held") == (answer.status, answer.code)
         assert [("a1/mint/1", "clone")] == await mints(scene)
+
+
+class TestIntent:
+    """upgrade-run.md §12: each further intent of a publisher is checked against what people want now."""
+
+    async def test_it_is_written_while_nothing_holds_it(self, scene: Scene) -> None:
+        token = await delivering(scene)
+
+        answer = await intend(scene, token)
+
+        assert 200 == answer.status
+        assert (await scene.view()).state.pull_request is not None
+
+    @pytest.mark.parametrize("wish", ["suspend", "cancel"])
+    async def test_people_may_hold_it(self, scene: Scene, wish: str) -> None:
+        token = await delivering(scene)
+        await wish_for(scene, wish)
+
+        answer = await intend(scene, token)
+
+        assert (409, "publication_held") == (answer.status, answer.code)
+        state = (await scene.view()).state
+        assert (None, None) == (state.pushed, state.pull_request)
+
+    @pytest.mark.parametrize("wish", ["suspend", "cancel"])
+    async def test_what_was_done_is_recorded_all_the_same(self, scene: Scene, wish: str) -> None:
+        token = await delivering(scene)
+        await wish_for(scene, wish)
+
+        answer = await append_as_publisher(scene, token, push("done"))
+
+        assert 200 == answer.status
+
+    async def test_an_intent_that_stands_is_a_replay(self, scene: Scene) -> None:
+        token = await delivering(scene)
+        await intend(scene, token)
+        await wish_for(scene, "suspend")
+
+        answer = await intend(scene, token)
+
+        assert 200 == answer.status
+        assert [True, True] == [item["replayed"] for item in answer.json["accepted"]]
+
+    async def test_another_commit_was_not_granted(self, scene: Scene) -> None:
+        token = await delivering(scene)
+
+        answer = await intend(scene, token, commit="a" * 40)
+
+        assert (409, "publication_held") == (answer.status, answer.code)
 
 
 class KilledError(RuntimeError):

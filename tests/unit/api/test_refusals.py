@@ -14,6 +14,7 @@ from upgraderun_operator.journal.guards import (
     EpochIs,
     Guard,
     GuardFailure,
+    MayPublish,
     NoVerdict,
     SeqIs,
     WriterIs,
@@ -30,7 +31,7 @@ from upgraderun_operator.journal.writes import (
     Unavailable,
     WriteResult,
 )
-from upgraderun_protocol.ids import Epoch, PodUid, WriterTag
+from upgraderun_protocol.ids import EntryId, Epoch, PodUid, WriterTag
 from upgraderun_protocol.limits import ERROR_BODY_BYTES_MAX
 from upgraderun_protocol.messages import ErrorCode
 
@@ -48,6 +49,7 @@ def failed(guard: Guard) -> GuardFailed:
         (failed(WriterIs(PodUid("u"))), "not_current_writer", None),
         (failed(AttemptIs(WriterTag("a1"), None)), "not_current_writer", None),
         (failed(EpochIs(Epoch(1))), "epoch_stale", None),
+        (failed(MayPublish(EntryId("pr/1"), "c")), "publication_held", None),
         (failed(SeqIs(1)), "journal_conflict", None),
         (EpochFell(Epoch(1), VIEW), "epoch_stale", None),
         (Contradicted("x", VIEW), "journal_conflict", None),

@@ -11,6 +11,7 @@ from support.journal_story import (
     answer,
     ask,
     end,
+    git_id,
     incarnation,
     outcome,
     pod,
@@ -24,6 +25,7 @@ from upgraderun_operator.journal.guards import (
     Guard,
     GuardFailure,
     LeaderEpochAtMost,
+    MayPublish,
     NobodyWrites,
     NoVerdict,
     SeqIs,
@@ -36,6 +38,7 @@ from upgraderun_protocol.entries import EntryState
 from upgraderun_protocol.ids import EntryId, Epoch, PodUid, WriterTag
 
 A1, A2, D1 = WriterTag("a1"), WriterTag("a2"), WriterTag("d1")
+PUSH, PR, COMMIT = EntryId("push/1"), EntryId("pr/1"), git_id("d")
 UID_A1, UID_D1 = PodUid(f"{POD_UID}-a1"), PodUid(f"{POD_UID}-d1")
 
 
@@ -64,6 +67,17 @@ def stamped(view: RunView) -> RunView:
     return replace(view, facts=Facts(Epoch(7), "2026-11-30T08:00:00Z", "2026-11-30T09:00:00Z"))
 
 
+def wishing(wish: str) -> RunView:
+    view = publishing()
+    return replace(view, raw={**view.raw, "spec": {**view.spec, wish: True}})
+
+
+def rejected() -> RunView:
+    story = Story()
+    story.run_to_frozen()
+    return story.add(end("a1", "verdict"), ask(), answer("rejected"))
+
+
 def ended() -> RunView:
     story = Story()
     story.add(admit())
@@ -88,6 +102,10 @@ HOLDS = [
     (EntryAbsent(EntryId("a1"), EntryState.DONE), planned()),
     (EntryAbsent(EntryId("a1"), EntryState.CONFLICT), running()),
     (SeqIs(1), empty()),
+    (MayPublish(PR, COMMIT), publishing()),
+    (MayPublish(PUSH, "another"), publishing()),
+    (MayPublish(PUSH, COMMIT), wishing("suspend")),
+    (MayPublish(PUSH, COMMIT), wishing("cancel")),
 ]
 
 FAILS = [
@@ -108,6 +126,11 @@ FAILS = [
     (EntryAbsent(EntryId("a1"), EntryState.INTENT), running(), "entry is there"),
     (EntryAbsent(EntryId("a1"), EntryState.DONE), running(), "entry is there"),
     (SeqIs(2), empty(), "seq 1"),
+    (MayPublish(PR, COMMIT), wishing("suspend"), "somebody wants the run to pause or to end"),
+    (MayPublish(PR, COMMIT), wishing("cancel"), "somebody wants the run to pause or to end"),
+    (MayPublish(PUSH, COMMIT), rejected(), "no grant stands for a proposal"),
+    (MayPublish(PUSH, COMMIT), running(), "no grant stands for a proposal"),
+    (MayPublish(PR, "another"), publishing(), f"the grant is for commit {COMMIT}"),
 ]
 
 

@@ -8,6 +8,7 @@ from upgraderun_operator.journal.guards import (
     AttemptIs,
     EpochIs,
     GuardFailure,
+    MayPublish,
     NoVerdict,
     WriterIs,
 )
@@ -99,5 +100,7 @@ def _guard_error(failure: GuardFailure) -> ApiError:
             return ApiError(ErrorCode.NOT_CURRENT_WRITER, f"now speaks: {failure.found}")
         case EpochIs():
             return ApiError(ErrorCode.EPOCH_STALE, f"now holds: {failure.found}")
+        case MayPublish():
+            return ApiError(ErrorCode.PUBLICATION_HELD, failure.found)
         case _:
             return ApiError(ErrorCode.JOURNAL_CONFLICT, f"the run moved on: {failure.found}")

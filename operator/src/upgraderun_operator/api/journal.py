@@ -13,7 +13,7 @@ from upgraderun_operator.api.context import Call, Tools, done_or_refuse
 from upgraderun_operator.api.errors import ApiError
 from upgraderun_operator.api.run_lease import RunLeases
 from upgraderun_operator.build.leases import holder_of
-from upgraderun_operator.journal.guards import EpochIs, Guard, NoVerdict, WriterIs
+from upgraderun_operator.journal.guards import EpochIs, Guard, MayPublish, NoVerdict, WriterIs
 from upgraderun_operator.journal.run import RunView
 from upgraderun_operator.journal.writes import Change, Contradicted
 from upgraderun_protocol.canonical import is_git_id
@@ -48,6 +48,7 @@ from upgraderun_protocol.messages import (
 
 _WORST_SEQ: Final = 99_999
 _TAG: Final = re.compile(r"[ad][1-9][0-9]*")
+_REMOTE: Final = frozenset({"push", "pullRequest"})
 _YIELDS: Final = frozenset(reason.value for reason in YieldReason)
 
 
@@ -61,7 +62,7 @@ async def append(tools: Tools, call: Call, request: web.Request) -> web.Response
         tools, call.view.uid, (digest for draft in drafts for digest in draft.artifacts.values())
     )
     result = await tools.writer.guarded_write(
-        call.view.ref, _guards(call), Change(drafts, call.epoch)
+        call.view.ref, (*_guards(call), *_publishes(drafts)), Change(drafts, call.epoch)
     )
     done = done_or_refuse(result)
     if any(draft.kind == "end" for draft in drafts):
@@ -142,6 +143,15 @@ async def require_artifacts(tools: Tools, run_uid: RunUid, digests: Iterable[Sha
 
 def _guards(call: Call) -> tuple[Guard, ...]:
     return (NoVerdict(), WriterIs(_pod_uid(call)), EpochIs(call.epoch))
+
+
+def _publishes(drafts: Iterable[Draft]) -> tuple[Guard, ...]:
+    """What begins a remote effect is checked again in its own write (upgrade-run.md §12)."""
+    return tuple(
+        MayPublish(draft.id, draft.data["commit"])
+        for draft in drafts
+        if draft.kind in _REMOTE and draft.state is EntryState.INTENT
+    )
 
 
 def _pod_uid(call: Call) -> PodUid:

@@ -70,9 +70,10 @@ async def frozen_policy(tools: Tools, call: Call) -> ResolvedPolicy | None:
 def _refuse_held(call: Call, digest: str) -> None:
     """A token is given for the granted proposal only, between its push intent and its end."""
     state = call.view.state
-    if call.view.wants_cancel or call.view.wants_suspend:
-        raise ApiError(ErrorCode.PUBLICATION_HELD, "somebody wants the run to pause or to end")
-    if state.grant is None or state.proposal is None or state.proposal.digest != digest:
+    held = call.view.held_publication
+    if held is not None:
+        raise ApiError(ErrorCode.PUBLICATION_HELD, held)
+    if state.proposal is None or state.proposal.digest != digest:
         raise ApiError(ErrorCode.PUBLICATION_HELD, "no grant stands for this proposal")
     push, pull = state.push, state.pull_request
     if push is None or push.state in _SETTLED or (pull is not None and pull.state in _SETTLED):

@@ -75,6 +75,17 @@ class SeqIs:
     seq: int
 
 
+@dataclass(frozen=True, slots=True)
+class MayPublish:
+    """Nothing holds the effect that this intent begins, and the commit is the granted one.
+
+    An intent that stands already began before: it is a replay, and its effect is found by looking.
+    """
+
+    intent: EntryId
+    commit: str
+
+
 Guard = (
     AttemptIs
     | WriterIs
@@ -85,6 +96,7 @@ Guard = (
     | NoVerdict
     | EntryAbsent
     | SeqIs
+    | MayPublish
 )
 
 
@@ -132,7 +144,19 @@ def _contradiction(guard: Guard, view: RunView) -> str | None:
             return None if state.outcome is None else f"outcome {state.outcome.name}"
         case EntryAbsent(entry_id, entry_state):
             return None if _is_absent(view, entry_id, entry_state) else "entry is there"
+        case MayPublish(intent, commit):
+            return _hold(view, intent, commit)
     return None if state.seq == guard.seq else f"seq {state.seq}"
+
+
+def _hold(view: RunView, intent: EntryId, commit: str) -> str | None:
+    """Say what holds the publication; an intent that stands isn't asked for again."""
+    if view.state.fold.intent(intent) is not None:
+        return None
+    held, proposal = view.held_publication, view.state.proposal
+    if held is not None or proposal is None:
+        return held
+    return None if proposal.commit == commit else f"the grant is for commit {proposal.commit}"
 
 
 def _pod(view: RunView, tag: WriterTag) -> PodRecord | None:

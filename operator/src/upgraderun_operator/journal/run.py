@@ -63,6 +63,15 @@ class RunView:
         return self.spec.get("cancel") is True
 
     @property
+    def held_publication(self) -> str | None:
+        """Why nothing new may be pushed or opened now (upgrade-run.md §12); None if nothing holds it."""
+        if self.wants_cancel or self.wants_suspend:
+            return "somebody wants the run to pause or to end"
+        if self.state.grant is None or self.state.proposal is None:
+            return "no grant stands for a proposal"
+        return None
+
+    @property
     def wants_publication(self) -> bool:
         """Whether a frozen proposal goes on to approval; Baseline never publishes."""
         publication = self.spec.get("publication") or {}
