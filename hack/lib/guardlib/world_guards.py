@@ -176,6 +176,19 @@ GUARDS: Final = (
                     "TestPushToken::test_another_proposal_was_not_granted",
                 ),
             ),
+            Removal(
+                "a publisher's next intent rests on what stood when it came",
+                Edit(
+                    f"{_OPERATOR}/api/journal.py",
+                    "(*_guards(call), *_publishes(drafts))",
+                    "_guards(call)",
+                ),
+                tests_of(
+                    "tests/api/runner_api/test_tokens.py",
+                    "TestIntent::test_people_may_hold_it",
+                    "TestIntent::test_another_commit_was_not_granted",
+                ),
+            ),
         ),
     ),
     Guard(
