@@ -128,7 +128,7 @@ def check_baseline(row: Row, world: World) -> None:
     if not installed:
         return
 
-    done = world.project.test()
+    done = world.project.test(PYTHONDONTWRITEBYTECODE="1")
 
     cell = row.cell("Baseline")
     expected = cell.findings if cell.outcome == "baseline_failing" else ()
@@ -144,7 +144,7 @@ def check_what_breaks(row: Row, world: World) -> None:
             project.path, "pip", "install", "--index-url", world.built.registry_url, "pytest"
         )
 
-    done = project.test()
+    done = project.test(PYTHONDONTWRITEBYTECODE="1")
 
     cell = row.cell("Baseline")
     expected = cell.findings if cell.outcome == "regressed" else ()
@@ -161,7 +161,8 @@ def check_repair(row: Row, world: World, before: dict[str, set[str]], folder: Pa
     for other in cell.moved:
         assert project.upgrade(f"{other.name}=={other.after}").code == 0
     world.repair(row)
-    git(project.path, "commit", "-q", "-a", "-m", "upgraded")
+    git(project.path, "add", "-A")
+    git(project.path, "commit", "-q", "-m", "upgraded")
     git(project.path, "push", "-q", str(world.built.local), "HEAD:refs/heads/upgraded")
     commit = git(project.path, "rev-parse", "HEAD")
 
