@@ -11,7 +11,7 @@ import pytest
 from support.bookkeeper import Bookkeeper
 from support.ordinary_user import RunnerEnvironment
 from support.runnerprocess import Ended, PodStandIn, bundle_of, delivery_of
-from support.scenarios import BuiltScenario, Cell, build_world, load_table
+from support.scenarios import BuiltScenario, build_world, load_table
 from support.worlds import Outside
 from upgraderun_protocol.outcomes import OUTCOMES
 
@@ -55,7 +55,7 @@ pytestmark = pytest.mark.slow
 async def test_a_run_sends_exactly_these_appends(
     mode: str, folder: Path, runner: RunnerEnvironment, outside: Outside
 ) -> None:
-    cell: Cell = ROW.cell(mode)
+    cell = ROW.cell(mode)
     name = f"appends-{mode}".lower()
     built = build_world(ROW, folder / "world", outside.servers, name=name, seen=outside.seen)
     bundle = bundle_of(built, cell.mode)
